@@ -1,0 +1,1 @@
+"""Frozen records, typed ids, canonical bytes, state tables and errors: the leaf that every other package may import."""

@@ -1,0 +1,146 @@
+"""Canonical bytes, digests and content-derived ids.
+
+Rules kept here, decided once because every id depends on them (docs/adr/0002):
+
+- canonical bytes are RFC 8785 (JCS) of strict JSON: objects with string keys, arrays, strings, booleans, null,
+  integers within ±(2^53 - 1) and finite floats;
+- strings are NFC and free of NUL and lone surrogates; what is not is refused, never repaired here
+  (`normalise` repairs text once, at the boundary);
+- minus zero becomes zero in `normalise`; in canonical bytes it is refused;
+- a digest is SHA-256 in lower-case hex; an id is `<noun>:<digest>` where the digest covers
+  `vrm/<noun>/v1`, one NUL byte and the canonical bytes of the identity projection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, Final
+
+import rfc8785
+
+from records.errors import InvalidRecordError
+
+MAX_SAFE_INTEGER: Final = 2**53 - 1
+DIGEST_PATTERN: Final = r"^[0-9a-f]{64}$"
+_DIGEST = re.compile(DIGEST_PATTERN)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+Json = Any  # strict JSON; `canonical_bytes` proves it
+
+
+def canonical_bytes(value: object) -> bytes:
+    """Return the RFC 8785 bytes of `value`.
+
+    Raises:
+        InvalidRecordError: a part of `value` has no canonical form; the error names the path to it.
+    """
+    _check(value, "$")
+    return rfc8785.dumps(value)  # type: ignore[arg-type]  # _check has proved that it is strict JSON
+
+
+def parse_canonical(data: bytes | str) -> Any:
+    """Read canonical JSON back; duplicate keys, NaN and infinities are refused.
+
+    Raises:
+        InvalidRecordError: the bytes are not strict JSON.
+    """
+    try:
+        return json.loads(data, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InvalidRecordError("json", str(error), "Give strict JSON in UTF-8.") from error
+
+
+def digest_bytes(data: bytes) -> str:
+    """Return the SHA-256 of `data` in lower-case hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def domain_digest(noun: str, projection: object) -> str:
+    """Return the digest of a projection under the domain of its noun."""
+    return digest_bytes(f"vrm/{noun}/v1".encode("ascii") + b"\0" + canonical_bytes(projection))
+
+
+def content_id(noun: str, projection: object) -> str:
+    """Return `<noun>:<64 hex>` for an identity projection."""
+    return f"{noun}:{domain_digest(noun, projection)}"
+
+
+def is_digest(text: str) -> bool:
+    """Tell whether `text` is a SHA-256 digest in lower-case hex."""
+    return _DIGEST.match(text) is not None
+
+
+def normalise(value: Any) -> Any:
+    """Bring text to NFC and minus zero to zero, once, at the boundary where outside data comes in."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    if isinstance(value, float) and value == 0:
+        return 0.0
+    if isinstance(value, Mapping):
+        return {normalise(key): normalise(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [normalise(item) for item in value]
+    return value
+
+
+def metric_text(value: float) -> str:
+    """Return a finite number as the decimal text that identities hold (RFC 8785, ECMAScript shortest form).
+
+    Raises:
+        InvalidRecordError: the number is NaN or infinite; such a run keeps it as a typed fact, not as a metric.
+    """
+    if isinstance(value, bool) or not math.isfinite(value):
+        raise InvalidRecordError("metric", value, "Give a finite number; record NaN or infinity as a violation.")
+    return rfc8785.dumps(float(value) if value else 0.0).decode("ascii")
+
+
+def _check(value: object, path: str) -> None:
+    match value:
+        case None | bool():
+            return
+        case str():
+            _check_text(value, path)
+        case int():
+            if abs(value) > MAX_SAFE_INTEGER:
+                raise InvalidRecordError(path, value, "Integers beyond 2^53 - 1 have no canonical form; use text.")
+        case float():
+            if not math.isfinite(value) or (value == 0 and math.copysign(1.0, value) < 0):
+                raise InvalidRecordError(path, value, "Give a finite number; minus zero is written as zero.")
+        case dict():
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise InvalidRecordError(path, key, "Object keys are strings.")
+                _check_text(key, f"{path}.{key}")
+                _check(item, f"{path}.{key}")
+        case list() | tuple():
+            for index, item in enumerate(value):
+                _check(item, f"{path}[{index}]")
+        case _:
+            raise InvalidRecordError(path, type(value).__name__, "Only JSON values have canonical bytes.")
+
+
+def _check_text(text: str, path: str) -> None:
+    if text.isascii() and "\0" not in text:
+        return
+    if "\0" in text:
+        raise InvalidRecordError(path, text, "Remove the NUL character.")
+    if _SURROGATE.search(text):
+        raise InvalidRecordError(path, ascii(text), "Remove the lone surrogate; text is valid Unicode.")
+    if not unicodedata.is_normalized("NFC", text):
+        raise InvalidRecordError(path, text, "Normalise the text to NFC before it enters a record.")
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("duplicate object key")
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,99 @@
+"""The error family of the project.
+
+    VrmError
+    ├── InvalidInputError            a value from outside is refused
+    │   ├── InvalidRecordError       ... as the field of a record
+    │   ├── InvalidSourceError       ... as the content of a file that is imported
+    │   └── AmbiguousIdError         ... as an id prefix that names several records
+    ├── NotFoundError                an id that the store does not hold
+    ├── IdentityConflictError        same identity or key, other bytes; nothing written
+    ├── IntegrityError               stored rows contradict each other; fail closed
+    ├── IllegalTransitionError       a state machine has no such arrow
+    ├── StaleError                   an expected version, generation or head has moved on
+    ├── FencedError                  another owner has claimed the resource
+    ├── EvidenceError                a bundle is incomplete or does not cross-validate
+    ├── EvaluatorError               the independent evaluator failed, hung or answered nonsense
+    └── UnavailableError             a service (Postgres, Ray, a model) cannot be used now
+
+Rules: every error names a field, the value met there and the remedy; all three travel positionally so that the
+error survives pickling across processes; `__str__` formats them. Caller misuse (a bug in our own code) raises
+`ValueError` or `RuntimeError` instead.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_SHOWN: Final = 160
+
+
+class VrmError(Exception):
+    """Something that a user can act on: `field` is what was wrong, `value` what was met, `remedy` what to do."""
+
+    def __init__(self, field: str, value: object, remedy: str) -> None:
+        """Keep the three facts; `value` is shortened to what a terminal can show and is always text."""
+        text = value if isinstance(value, str) else repr(value)
+        self.field = field
+        self.value = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+        self.remedy = remedy
+        super().__init__(self.field, self.value, self.remedy)
+
+    def __str__(self) -> str:
+        """Return one line: field, value, remedy."""
+        return f"{self.field}: {self.value}. {self.remedy}"
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the error for `--json` output."""
+        return {"error": type(self).__name__, "field": self.field, "value": self.value, "remedy": self.remedy}
+
+
+class InvalidInputError(VrmError):
+    """A value from outside is refused."""
+
+
+class InvalidRecordError(InvalidInputError):
+    """A field of a record holds a value that the record kind refuses."""
+
+
+class InvalidSourceError(InvalidInputError):
+    """A file to be imported is damaged, incomplete or of another shape."""
+
+
+class AmbiguousIdError(InvalidInputError):
+    """An id prefix names several records."""
+
+
+class NotFoundError(VrmError):
+    """The store holds no such record."""
+
+
+class IdentityConflictError(VrmError):
+    """The same id or operation key was used with other content; nothing was written."""
+
+
+class IntegrityError(VrmError):
+    """Stored rows contradict each other."""
+
+
+class IllegalTransitionError(VrmError):
+    """The state machine has no arrow for this event from this phase."""
+
+
+class StaleError(VrmError):
+    """An expected version, generation, fence or head has moved on; read again and decide again."""
+
+
+class FencedError(VrmError):
+    """Another owner has claimed this resource; this process must stop writing."""
+
+
+class EvidenceError(VrmError):
+    """A Verified Evidence Bundle is incomplete or does not cross-validate."""
+
+
+class EvaluatorError(VrmError):
+    """The independent evaluator failed, hung or gave an answer that is not a result."""
+
+
+class UnavailableError(VrmError):
+    """A service that is needed cannot be used now."""
