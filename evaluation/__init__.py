@@ -1,0 +1,1 @@
+"""How good the memory is: fits, benchmarks and named comparisons."""

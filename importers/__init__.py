@@ -1,0 +1,1 @@
+"""Evidence from files that other trackers wrote."""

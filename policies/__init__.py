@@ -1,0 +1,1 @@
+"""What is decided: pure functions and versioned numbers."""

@@ -1,0 +1,1 @@
+"""What is remembered: the only SQL and the only files."""

@@ -1,0 +1,1 @@
+"""Tests: unit, contract, cluster, acceptance."""

@@ -1,0 +1,1 @@
+"""The face of Verified Research Memory: what outsiders import."""
