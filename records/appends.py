@@ -1,0 +1,181 @@
+"""What is asked of the Ledger and what it answers: proposals, appends, receipts (design, section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+from records.base import Digest, Model, Name, Namespace, Record, Text, load_record
+from records.canonical import domain_digest
+from records.errors import IntegrityError
+from records.flows import Authority, Transition
+from records.ids import NoCommitId, RunId
+from records.knowledge import HeadMove
+from records.outcomes import NoCommitReason
+from records.states import Machine
+from records.values import Count
+
+
+class RecordBody(Model):
+    """A record as its noun and its exact canonical bytes."""
+
+    noun: Name
+    payload: Text
+
+
+class Proposal(Model):
+    """A worker's complete proposal of one granted append; published as a content-addressed artifact.
+
+    `subject_id` is the machine that the grant moves and `run_id` its Run. `records` are the exact bytes to be appended,
+    the expected heads are in `heads`.
+    """
+
+    namespace: Namespace
+    transition: Transition
+    authority: Authority
+    machine: Machine
+    subject_id: Name
+    run_id: RunId
+    records: tuple[RecordBody, ...]
+    heads: tuple[HeadMove, ...] = ()
+
+    @staticmethod
+    def bodies(records: tuple[Record, ...]) -> tuple[RecordBody, ...]:
+        """Return records as bodies, in the order in which they will be appended."""
+        return tuple(RecordBody(noun=item.kind.noun, payload=item.payload.decode()) for item in records)
+
+    @classmethod
+    def read(cls, data: bytes, digest: str) -> Self:
+        """Read a published proposal back.
+
+        Raises:
+            IntegrityError: the bytes are not the canonical bytes with that digest.
+        """
+        proposal = cls.load(data)
+        if proposal.payload != data or proposal.payload_digest != digest:
+            raise IntegrityError("proposal", digest, "The artifact is not what was published; propose again.")
+        return proposal
+
+    def unpack(self) -> tuple[Record, ...]:
+        """Return the records.
+
+        Raises:
+            InvalidRecordError: a payload is not a valid record of its noun.
+            IntegrityError: a payload is valid but not canonical.
+        """
+        records = []
+        for body in self.records:
+            record = load_record(body.noun, body.payload)
+            if record.payload.decode() != body.payload:
+                raise IntegrityError("proposal.records", body.noun, "The payload is not in canonical form.")
+            records.append(record)
+        return tuple(records)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Append:
+    """One logical append, of either class.
+
+    `permit_key` is the authorization id of a granted append or the operation key of a direct one; `permit_digest` is
+    the digest of the authorization's body or of the request. `fences` are further (resource, epoch) pairs that must
+    still be owned when the transaction commits.
+    """
+
+    namespace: str
+    transition: Transition
+    authority: Authority
+    permit_key: str
+    permit_digest: str
+    records: tuple[Record, ...]
+    heads: tuple[HeadMove, ...] = ()
+    fences: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def direct(cls, transition: Transition, operation_key: str, records: tuple[Record, ...]) -> Self:
+        """Make a direct append; its request digest covers the ids of the records, so times cannot differ in a retry."""
+        request = {"transition": transition.value, "ids": [str(record.id) for record in records]}
+        return cls(
+            namespace=records[0].namespace,
+            transition=transition,
+            authority=Authority.DIRECT,
+            permit_key=operation_key,
+            permit_digest=domain_digest("direct-append-request", request),
+            records=records,
+        )
+
+    @cached_property
+    def nouns(self) -> frozenset[str]:
+        """The record kinds that the append holds."""
+        return frozenset(record.kind.noun for record in self.records)
+
+
+class AppendReceipt(Model):
+    """The one answer that a permit ever gets: every record with its journal position, or a typed no-commit."""
+
+    namespace: Namespace
+    transition: Transition
+    authority: Authority
+    permit_key: Name
+    permit_digest: Digest
+    record_ids: tuple[Name, ...]
+    positions: tuple[Count, ...]
+    no_commit_id: NoCommitId | None
+    reason: NoCommitReason | None
+
+    @property
+    def committed(self) -> bool:
+        """Whether the records were written; False means that nothing but the no-commit receipt was."""
+        return self.no_commit_id is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRecord:
+    """A record as the Ledger holds it."""
+
+    noun: str
+    id: str
+    namespace: str
+    position: int
+    payload: str
+
+    def load(self) -> Record:
+        """Return the record itself."""
+        return load_record(self.noun, self.payload)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """The head of one scope variant."""
+
+    scope_variant_id: str
+    namespace: str
+    event_id: str
+    memory_id: str
+    disposition: str
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class JournalRow:
+    """One row of the commit journal."""
+
+    namespace: str
+    position: int
+    noun: str
+    id: str
+    payload_digest: str
+    chain_digest: str
+    permit_key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamespaceHead:
+    """Where a namespace's journal stands, with its typed frontiers (spec 6.3)."""
+
+    namespace: str
+    position: int = 0
+    chain_digest: str = "0" * 64
+    evidence: int = 0
+    lifecycle: int = 0
+    retention: int = 0

@@ -1,0 +1,213 @@
+"""The spine's registry: every way to write into the Ledger is one row here (design, section 3).
+
+Rules kept here:
+
+- there are two classes of append and no third: *granted* ones carry a single-use authorization, *direct* ones an
+  operation key and a request digest;
+- a row says which authorities may grant it, which machine the grant moves and how, which record kinds it may write,
+  which of them may already be there with the same bytes, and which typed reasons it may give for writing nothing;
+- the issuer of a grant and the Ledger transaction both check the same row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from records.errors import InvalidInputError
+from records.outcomes import NoCommitReason
+from records.states import Event, Machine, Phase
+
+
+class Transition(StrEnum):
+    """Every append that the Ledger knows."""
+
+    APPEND_INTENT = "APPEND_INTENT"
+    APPEND_CONTEXT = "APPEND_CONTEXT"
+    APPEND_OUTCOME = "APPEND_OUTCOME"
+    ENQUEUE_DISTILLATION = "ENQUEUE_DISTILLATION"
+    COMMIT_DISTILLATION = "COMMIT_DISTILLATION"
+    APPEND_EVIDENCE = "APPEND_EVIDENCE"
+    RECEIPT_NOT_QUEUED = "RECEIPT_NOT_QUEUED"
+    CAPTURE_SNAPSHOT = "CAPTURE_SNAPSHOT"
+    FREEZE_KNOWLEDGE = "FREEZE_KNOWLEDGE"
+    INDEX_RECEIPT = "INDEX_RECEIPT"
+    COMPOSE_RECALL_INPUT = "COMPOSE_RECALL_INPUT"
+    ASSIGN_WORK = "ASSIGN_WORK"
+    LINK_ATTEMPT = "LINK_ATTEMPT"
+
+
+class Authority(StrEnum):
+    """In whose name an append is made."""
+
+    ADMISSION = "ADMISSION"
+    NORMAL = "NORMAL"
+    RUNTIME_CLOSURE = "RUNTIME_CLOSURE"
+    HANDOFF_ATTEMPT = "HANDOFF_ATTEMPT"
+    DIRECT = "DIRECT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """One row of the registry.
+
+    Attributes:
+        writes: nouns that the append may hold; `primary` is the one that its authorization expects.
+        shared: nouns among them that may already be stored with the same bytes; the rest must be new.
+        machine: the Runtime machine whose subject the grant moves; None for direct appends.
+        granted: the event of the grant; None where the grant itself creates the subject.
+        committed: the event of success.
+        retired: the event of a typed no-commit, by the phase that the grant started from.
+        reasons: the no-commit reasons that the row may give, in order of precedence.
+        derives: whether further records are derived from plan and authorization after the grant.
+    """
+
+    transition: Transition
+    authorities: frozenset[Authority]
+    primary: str
+    writes: frozenset[str]
+    shared: frozenset[str] = frozenset()
+    machine: Machine | None = None
+    granted: Event | None = None
+    committed: Event | None = None
+    retired: dict[Phase, Event] | None = None
+    reasons: tuple[NoCommitReason, ...] = ()
+    derives: bool = False
+
+    @property
+    def is_granted(self) -> bool:
+        """Whether the append needs an authorization."""
+        return self.machine is not None
+
+
+_COMMON = (
+    NoCommitReason.PRECONDITION_CONFLICT,
+    NoCommitReason.CANONICAL_RECORD_CONFLICT,
+    NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED,
+)
+
+
+def _direct(transition: Transition, primary: str, *others: str) -> Flow:
+    nouns = frozenset({primary, *others})
+    return Flow(
+        transition=transition,
+        authorities=frozenset({Authority.DIRECT}),
+        primary=primary,
+        writes=nouns,
+        shared=nouns,
+    )
+
+
+_ROWS: Final = (
+    Flow(
+        transition=Transition.APPEND_INTENT,
+        authorities=frozenset({Authority.ADMISSION}),
+        primary="decision-intent",
+        writes=frozenset({"decision-intent", "decision-contract-view"}),
+        shared=frozenset({"decision-contract-view"}),
+        machine=Machine.DECISION,
+        committed=Event.ADMITTED,
+        retired={Phase.REGISTERING: Event.GHOST},
+        reasons=_COMMON,
+    ),
+    Flow(
+        transition=Transition.APPEND_CONTEXT,
+        authorities=frozenset({Authority.NORMAL}),
+        primary="decision-recall-context",
+        writes=frozenset({"decision-recall-context"}),
+        machine=Machine.DECISION,
+        granted=Event.GRANT_CONTEXT,
+        committed=Event.CONTEXT_COMMITTED,
+        retired={Phase.OPEN: Event.CONTEXT_RETIRED},
+        reasons=(NoCommitReason.RETENTION_FRONTIER_STALE, *_COMMON),
+    ),
+    Flow(
+        transition=Transition.APPEND_OUTCOME,
+        authorities=frozenset({Authority.NORMAL, Authority.RUNTIME_CLOSURE}),
+        primary="recall-decision-outcome",
+        writes=frozenset({"recall-decision-outcome"}),
+        machine=Machine.DECISION,
+        granted=Event.GRANT_OUTCOME,
+        committed=Event.OUTCOME_COMMITTED,
+        retired={
+            Phase.OPEN: Event.OUTCOME_RETIRED_OPEN,
+            Phase.CONTEXT_COMMITTED: Event.OUTCOME_RETIRED_CONTEXT,
+        },
+        reasons=_COMMON,
+    ),
+    Flow(
+        transition=Transition.ENQUEUE_DISTILLATION,
+        authorities=frozenset({Authority.HANDOFF_ATTEMPT}),
+        primary="distillation-work-item",
+        writes=frozenset({"distillation-work-item", "distillation-receipt", "enqueue-transaction"}),
+        machine=Machine.HANDOFF,
+        granted=Event.GRANT_ENQUEUE,
+        committed=Event.BOUND,
+        retired={Phase.PENDING: Event.ENQUEUE_RETIRED},
+        reasons=_COMMON,
+        derives=True,
+    ),
+    Flow(
+        transition=Transition.COMMIT_DISTILLATION,
+        authorities=frozenset({Authority.NORMAL}),
+        primary="distillation-report",
+        writes=frozenset(
+            {
+                "distillation-batch",
+                "knowledge-candidate",
+                "memory-record",
+                "knowledge-lifecycle-event",
+                "memory-relation",
+                "distillation-decision",
+                "distillation-work-disposition",
+                "distillation-report",
+                "distillation-work-completion",
+            }
+        ),
+        machine=Machine.ACTIVITY,
+        granted=Event.GRANT_COMMIT,
+        committed=Event.COMMITTED,
+        retired={Phase.RUNNING: Event.NO_COMMIT},
+        reasons=(NoCommitReason.RETENTION_REVOKED, NoCommitReason.LIFECYCLE_HEAD_STALE, *_COMMON),
+        derives=True,
+    ),
+    _direct(
+        Transition.APPEND_EVIDENCE,
+        "experience",
+        "evaluation-contract",
+        "hypothesis",
+        "attempt",
+        "observation",
+        "verification",
+        "intervention",
+        "trial-provenance",
+    ),
+    _direct(Transition.RECEIPT_NOT_QUEUED, "distillation-receipt"),
+    _direct(Transition.CAPTURE_SNAPSHOT, "capture-operation", "evidence-snapshot"),
+    _direct(Transition.FREEZE_KNOWLEDGE, "knowledge-snapshot"),
+    _direct(Transition.INDEX_RECEIPT, "memory-index-build"),
+    _direct(Transition.COMPOSE_RECALL_INPUT, "recall-input-snapshot"),
+    _direct(Transition.ASSIGN_WORK, "distillation-work-assignment"),
+    _direct(Transition.LINK_ATTEMPT, "outcome-attempt-link"),
+)
+
+FLOWS: Final[dict[Transition, Flow]] = {row.transition: row for row in _ROWS}
+"""Every flow by its transition."""
+
+
+def require_legal(transition: Transition, authority: Authority, nouns: frozenset[str]) -> Flow:
+    """Return the row of a transition after checking that authority and record kinds are legal for it.
+
+    Raises:
+        InvalidInputError: the (transition, authority) pair or one of the record kinds is not in the registry.
+    """
+    flow = FLOWS[transition]
+    if authority not in flow.authorities:
+        legal = ", ".join(sorted(flow.authorities))
+        raise InvalidInputError(f"{transition}.authority", authority.value, f"Legal authorities: {legal}.")
+    foreign = sorted(nouns - flow.writes)
+    if foreign:
+        legal = ", ".join(sorted(flow.writes))
+        raise InvalidInputError(f"{transition}.records", ", ".join(foreign), f"This append writes only: {legal}.")
+    return flow

@@ -1,0 +1,143 @@
+"""What the Runtime keeps: subjects of state machines, commands that move them, authorizations (spec 6.3; design 3, 6).
+
+A subject's body is immutable canonical JSON; its phase, version, generation, fence and facts change only through the
+commands here, each of which is all or nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from records.base import Digest, Model, Name, Namespace, Text, Timestamp
+from records.flows import Authority, Transition
+from records.ids import ActivityId, AuthorizationId, HandoffId, ReferenceId, RunId, WorkItemId
+from records.states import Event, Machine, Phase
+from records.values import Count
+
+
+class RunBody(Model):
+    """The admitted specification of a Run. (run_kind, admission_key) is unique."""
+
+    namespace: Namespace
+    run_kind: Annotated[str, Field(pattern="^(SCIENTIFIC|MEMORY_DISTILLATION)$")]
+    admission_key: Name
+    specification_digest: Digest
+    admitted_at: Timestamp
+
+    @property
+    def id(self) -> RunId:
+        """The id that admission converges on: kind and key, nothing else."""
+        return RunId.derive(
+            {"namespace": self.namespace, "run_kind": self.run_kind, "admission_key": self.admission_key}
+        )
+
+
+def activity_id(run_id: RunId, slot: str) -> ActivityId:
+    """Return the id of one Activity of a Run."""
+    return ActivityId.derive({"run_id": run_id, "slot": slot})
+
+
+def handoff_id(work_item_id: WorkItemId) -> HandoffId:
+    """Return the id of the one enqueue handoff of a work item."""
+    return HandoffId.derive({"work_item_id": work_item_id})
+
+
+def reference_id(owner: str, digest: str) -> ReferenceId:
+    """Return the id of the reference by which `owner` holds the bytes with `digest`."""
+    return ReferenceId.derive({"owner": owner, "digest": digest})
+
+
+class Authorization(Model):
+    """A single-use permission for one append.
+
+    Its id covers who may act and on what attempt, never what is written; the body binds the output, and the digest of
+    the body is what Completion and the append receipt hold (design, section 3).
+    """
+
+    namespace: Namespace
+    transition: Transition
+    authority: Authority
+    machine: Machine
+    subject_id: Name
+    run_id: RunId
+    origin_phase: Phase
+    generation: Count
+    fence: Count
+    expected_id: Name
+    expected_digest: Digest
+    proposal_digest: Digest
+    granted_at: Timestamp
+
+    @property
+    def id(self) -> AuthorizationId:
+        """The id of the authorization; independent of the payload that it binds."""
+        own = {"expected_id", "expected_digest", "proposal_digest", "granted_at"}
+        return AuthorizationId.derive({key: value for key, value in self.as_json().items() if key not in own})
+
+
+class Subject(Model):
+    """One row of the Runtime: where a machine stands."""
+
+    machine: Machine
+    id: Name
+    run_id: RunId | None
+    phase: Phase
+    version: Count
+    generation: Count
+    fence: Count
+    body: Text
+    facts: Text
+
+
+class Create(Model):
+    """Let a subject come to be in a start phase."""
+
+    machine: Machine
+    id: Name
+    run_id: RunId | None
+    phase: Phase
+    body: Text
+
+
+class Move(Model):
+    """Move a subject by an event, if it still has the generation and fence that were read."""
+
+    machine: Machine
+    id: Name
+    event: Event
+    generation: Count
+    fence: Count
+    facts: Text | None = None
+
+
+class Require(Model):
+    """Demand that a subject is in a phase, and at a version if one is given, without moving it."""
+
+    machine: Machine
+    id: Name
+    phase: Phase
+    version: Count | None = None
+
+
+class Command(Model):
+    """One atomic step of the Runtime.
+
+    `key` names the subject whose phase tells that the command was carried out before: if that subject exists (or, where
+    `key_phase` is given, is in that phase) the command is a replay and changes nothing.
+    """
+
+    key: tuple[Machine, Name]
+    key_phase: Phase | None = None
+    requires: tuple[Require, ...] = ()
+    creates: tuple[Create, ...] = ()
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The answer to a command: whether it was carried out now or had been before."""
+
+    replayed: bool
