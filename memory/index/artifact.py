@@ -1,0 +1,360 @@
+"""Build an index of a frozen set of documents as bytes, and search those bytes.
+
+Rules kept here (specification section 14, VRM-O01):
+
+- the same documents and the same embedder give the same bytes, whatever the order they come in; the digest of the bytes
+  names the build, `members_digest` its documents and `vector_digest` its vectors;
+- documents lie in id order; row numbers are positions in it;
+- search is exact. The caller's hard filters choose rows first, and only those rows are scored and returned; the score
+  of a row does not depend on which other rows were chosen, for word statistics cover the whole index;
+- loading checks every byte and every array, copies nothing and writes nothing, so a thousand readers can share one
+  buffer; what does not hold is an `IntegrityError` that names the part;
+- an index is only read by the code that would build the same one: another schema, word rule or scoring rule is refused.
+
+Not held here: the columns of the hard filters, the texts themselves, who may read what.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from memory.index.embedding import Embedder
+from memory.index.framing import Buffer, Frame, pack, unpack, view_of
+from memory.index.lexical import LEXICAL_VERSION, WORDS_VERSION, Postings
+from memory.index.packed import PackedTexts
+from memory.index.ranking import SCORE_BITS, Hit, Rows, best, select_rows
+from memory.index.vectors import LEVELS, MULTIPLIER_BITS, Quantised, quantise, scores
+from records.canonical import DIGEST_PATTERN, digest_bytes, domain_digest
+from records.errors import IntegrityError, InvalidInputError, NotFoundError
+
+INDEX_SCHEMA: Final = "vrm-index/1"
+BUILD_TOOL: Final = "vrm-index-build/1"
+SEMANTIC_VERSION: Final = f"exact-int8/1+levels={LEVELS}+multiplier-bits={MULTIPLIER_BITS}+bits={SCORE_BITS}"
+_REBUILD: Final = "Build the index again from its snapshot with this release."
+_DIGEST_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDocument:
+    """One document to index.
+
+    Attributes:
+        id: its canonical id, unique in the index, NFC.
+        text: what is searched: words and meaning both come from it.
+    """
+
+    id: str
+    text: str
+
+
+class IndexIdentity(BaseModel):
+    """Everything besides the documents that decides the bytes of an index."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    index_schema: str = INDEX_SCHEMA
+    build_tool: str = BUILD_TOOL
+    lexical_adapter: str = LEXICAL_VERSION
+    semantic_adapter: str = SEMANTIC_VERSION
+    words: str = WORDS_VERSION
+    embedder_id: str
+    dimensions: int = Field(gt=0)
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of the canonical identity."""
+        return domain_digest("memory-index-identity", self.model_dump())
+
+
+class _Meta(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    identity: IndexIdentity
+    members_digest: str = Field(pattern=DIGEST_PATTERN)
+    size: int = Field(ge=0)
+    vector_digest: str = Field(pattern=DIGEST_PATTERN)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexArtifact:
+    """A built index.
+
+    Attributes:
+        data: its bytes, to be kept under their digest.
+        digest: SHA-256 of `data`.
+        identity: what built it.
+        members: (document id, SHA-256 of its text), in row order.
+        members_digest: digest of `members`.
+        vector_digest: digest of codes, multipliers and dimensions.
+    """
+
+    data: bytes
+    digest: str
+    identity: IndexIdentity
+    members: tuple[tuple[str, str], ...]
+    members_digest: str
+    vector_digest: str
+
+
+def build_index(documents: Iterable[IndexDocument], embedder: Embedder) -> IndexArtifact:
+    """Return the index of `documents`; none at all is legal.
+
+    Raises:
+        InvalidInputError: an id is empty, not canonical or given twice, a text is not valid Unicode, or the embedder
+            returned something other than one finite unit vector a text.
+        UnavailableError: the embedder cannot be used.
+    """
+    ordered = sorted(documents, key=lambda document: document.id)
+    members = _members(ordered)
+    identity = IndexIdentity(embedder_id=embedder.id, dimensions=embedder.dimensions)
+    postings = Postings.build([document.text for document in ordered])
+    vectors = embedder.embed([document.text for document in ordered])
+    if vectors.shape != (len(ordered), identity.dimensions):
+        expected = f"{len(ordered)} vectors of {identity.dimensions} dimensions are expected."
+        raise InvalidInputError("embedder", f"shape {vectors.shape}", expected)
+    quantised = quantise(vectors)
+    parts = _parts(members, postings, quantised)
+    meta = _Meta(
+        identity=identity,
+        members_digest=_members_digest(members),
+        size=len(ordered),
+        vector_digest=_vector_digest(quantised),
+    )
+    data = pack(meta.model_dump(), parts)
+    return IndexArtifact(data, digest_bytes(data), identity, tuple(members), meta.members_digest, meta.vector_digest)
+
+
+class LoadedIndex:
+    """An index ready to be searched; immutable, safe to share between threads."""
+
+    __slots__ = ("_ids", "_meta", "_postings", "_quantised", "_texts")
+
+    def __init__(self, frame: Frame) -> None:
+        """Check a frame and hold views of its arrays; use `from_bytes`."""
+        self._meta = _read_meta(frame)
+        parts = _shaped(frame, self._meta)
+        self._ids = PackedTexts(parts["ids"], parts["id_starts"])
+        self._texts: NDArray[np.uint8] = parts["text_digests"]
+        terms = PackedTexts(parts["terms"], parts["term_starts"])
+        self._postings = Postings(
+            terms, parts["posting_starts"], parts["posting_rows"], parts["posting_impacts"], self._meta.size
+        )
+        self._quantised = Quantised(parts["codes"], parts["multipliers"])
+        self._check()
+
+    @classmethod
+    def from_bytes(cls, data: Buffer, *, digest: str | None = None) -> Self:
+        """Load an artifact as views of `data`, which must not change while the index is in use.
+
+        Args:
+            data: the bytes, or a contiguous uint8 array, for instance in shared memory.
+            digest: the SHA-256 that the caller has from a receipt.
+
+        Raises:
+            IntegrityError: the bytes are not a whole, unchanged artifact, not the one of `digest`, or one that this
+                release would build otherwise.
+        """
+        if digest is not None:
+            met = hashlib.sha256(view_of(data)).hexdigest()
+            if met != digest:
+                raise IntegrityError("index.digest", met, f"{digest} is expected. {_REBUILD}")
+        return cls(unpack(data))
+
+    @property
+    def identity(self) -> IndexIdentity:
+        """Return what built the index."""
+        return self._meta.identity
+
+    @property
+    def size(self) -> int:
+        """Return the number of documents."""
+        return self._meta.size
+
+    @property
+    def members_digest(self) -> str:
+        """Return the digest of the documents' ids and texts."""
+        return self._meta.members_digest
+
+    @property
+    def vector_digest(self) -> str:
+        """Return the digest of the vectors."""
+        return self._meta.vector_digest
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Return the document ids in row order."""
+        return self._ids
+
+    def row(self, document_id: str) -> int:
+        """Return the row of a document.
+
+        Raises:
+            NotFoundError: the index does not hold it.
+        """
+        found = self._ids.find(document_id)
+        if found is None:
+            raise NotFoundError(
+                "document", document_id, "The index holds no such document; ask for one of its members."
+            )
+        return found
+
+    def rows(self, document_ids: Iterable[str]) -> Rows:
+        """Return the rows of documents, ascending.
+
+        Raises:
+            NotFoundError: the index does not hold one of them.
+        """
+        return select_rows([self.row(found) for found in document_ids], self.size)
+
+    def text_digest(self, row: int) -> str:
+        """Return the SHA-256 of the text that was indexed at a row."""
+        return bytes(self._texts[row]).hex()
+
+    def lexical(self, query: str, rows: Sequence[int] | Rows | None = None, *, limit: int) -> list[Hit]:
+        """Return the `limit` best chosen documents that share a word with `query`, by BM25.
+
+        Args:
+            query: any text.
+            rows: the rows that passed the hard filters; None for all.
+            limit: at most so many hits.
+
+        Raises:
+            ValueError: a row is not in the index, or `limit` is negative.
+        """
+        chosen = None if rows is None else select_rows(rows, self.size)
+        matched, sums = self._postings.scores(query, chosen)
+        return self._hits(matched, sums, limit)
+
+    def semantic(
+        self, vector: NDArray[np.float32], rows: Sequence[int] | Rows | None = None, *, limit: int
+    ) -> list[Hit]:
+        """Return the `limit` chosen documents nearest to `vector` by cosine; the caller decides what is near enough.
+
+        Args:
+            vector: a unit vector by the embedder named in `identity`, shape (d,).
+            rows: the rows that passed the hard filters; None for all.
+            limit: at most so many hits.
+
+        Raises:
+            InvalidInputError: the vector has another length, is not finite or not of unit norm.
+            ValueError: a row is not in the index, or `limit` is negative.
+        """
+        if vector.shape != (self.identity.dimensions,):
+            wanted = f"Give one vector of {self.identity.dimensions} dimensions by {self.identity.embedder_id}."
+            raise InvalidInputError("vector", f"shape {vector.shape}", wanted)
+        query = quantise(vector[np.newaxis, :])
+        if rows is None:
+            return self._hits(np.arange(self.size, dtype=np.int64), scores(self._quantised, query), limit)
+        chosen = select_rows(rows, self.size)
+        stored = Quantised(self._quantised.codes[chosen], self._quantised.multipliers[chosen])
+        return self._hits(chosen, scores(stored, query), limit)
+
+    def _hits(self, rows: Rows, found: NDArray[np.int64], limit: int) -> list[Hit]:
+        order = best(found, rows, limit)
+        return [Hit(int(rows[at]), self._ids[int(rows[at])], int(found[at])) for at in order]
+
+    def _check(self) -> None:
+        flaws = {
+            "index.ids": self._ids.flaw(),
+            "index.terms": self._postings.terms.flaw(),
+            "index.postings": self._postings.flaw(),
+        }
+        for field, flaw in flaws.items():
+            if flaw is not None:
+                raise IntegrityError(field, flaw, _REBUILD)
+        members = [(found, self.text_digest(row)) for row, found in enumerate(self._ids)]
+        if _members_digest(members) != self.members_digest:
+            raise IntegrityError("index.members_digest", self.members_digest, f"The members differ. {_REBUILD}")
+        if _vector_digest(self._quantised) != self.vector_digest:
+            raise IntegrityError("index.vector_digest", self.vector_digest, f"The vectors differ. {_REBUILD}")
+
+
+def _members(ordered: Sequence[IndexDocument]) -> list[tuple[str, str]]:
+    members: list[tuple[str, str]] = []
+    for document in ordered:
+        if not document.id:
+            raise InvalidInputError("document.id", "empty", "Give each document its canonical id.")
+        if members and members[-1][0] == document.id:
+            raise InvalidInputError("document.id", document.id, "Give each document once.")
+        try:
+            members.append((document.id, digest_bytes(document.text.encode())))
+        except UnicodeEncodeError as error:
+            raise InvalidInputError(f"text of {document.id}", str(error), "Give valid Unicode text.") from error
+    return members
+
+
+def _members_digest(members: Sequence[tuple[str, str]]) -> str:
+    return domain_digest("memory-index-members", [list(member) for member in members])
+
+
+def _vector_digest(quantised: Quantised) -> str:
+    projection = {
+        "codes": digest_bytes(quantised.codes.tobytes()),
+        "multipliers": digest_bytes(quantised.multipliers.tobytes()),
+        "shape": list(quantised.codes.shape),
+    }
+    return domain_digest("memory-index-vectors", projection)
+
+
+def _parts(members: Sequence[tuple[str, str]], postings: Postings, quantised: Quantised) -> dict[str, NDArray[Any]]:
+    ids = PackedTexts.pack([found for found, _ in members])
+    digests = np.frombuffer(b"".join(bytes.fromhex(digest) for _, digest in members), dtype=np.uint8)
+    return {
+        "ids": ids.blob,
+        "id_starts": ids.starts,
+        "text_digests": digests.reshape(len(members), _DIGEST_BYTES),
+        "terms": postings.terms.blob,
+        "term_starts": postings.terms.starts,
+        "posting_starts": postings.starts,
+        "posting_rows": postings.rows,
+        "posting_impacts": postings.impacts,
+        "codes": quantised.codes,
+        "multipliers": quantised.multipliers,
+    }
+
+
+def _read_meta(frame: Frame) -> _Meta:
+    try:
+        meta = _Meta.model_validate(frame.meta)
+    except ValidationError as error:
+        raise IntegrityError("index.meta", str(error), _REBUILD) from error
+    ours = IndexIdentity(embedder_id=meta.identity.embedder_id, dimensions=meta.identity.dimensions)
+    for field, value in ours.model_dump().items():
+        met = getattr(meta.identity, field)
+        if met != value:
+            raise IntegrityError(f"index.identity.{field}", met, f"{value} is read here. {_REBUILD}")
+    return meta
+
+
+def _shaped(frame: Frame, meta: _Meta) -> dict[str, NDArray[Any]]:
+    """Return the parts, each with the dtype and as many rows as it must have."""
+    free = -1
+    expected: dict[str, tuple[str, tuple[int, ...]]] = {
+        "ids": ("|u1", (free,)),
+        "id_starts": ("<i8", (meta.size + 1,)),
+        "text_digests": ("|u1", (meta.size, _DIGEST_BYTES)),
+        "terms": ("|u1", (free,)),
+        "term_starts": ("<i8", (free,)),
+        "posting_starts": ("<i8", (free,)),
+        "posting_rows": ("<i4", (free,)),
+        "posting_impacts": ("<i4", (free,)),
+        "codes": ("|i1", (meta.size, meta.identity.dimensions)),
+        "multipliers": ("<i4", (meta.size,)),
+    }
+    if list(frame.parts) != list(expected):
+        raise IntegrityError("index.parts", ", ".join(frame.parts), f"{', '.join(expected)} are expected. {_REBUILD}")
+    for name, (dtype, shape) in expected.items():
+        part = frame.parts[name]
+        sides = len(shape) == part.ndim and all(
+            side in (free, met) for side, met in zip(shape, part.shape, strict=True)
+        )
+        if part.dtype.str != dtype or not sides:
+            raise IntegrityError(f"index.{name}", f"{part.dtype.str} {part.shape}", f"{dtype} {shape}. {_REBUILD}")
+    return dict(frame.parts)

@@ -1,0 +1,76 @@
+"""A sorted list of distinct texts inside two arrays, searchable without unpacking it.
+
+Rules kept here: texts are sorted by code point and differ from each other; `blob` is their UTF-8 bytes end to end and
+`starts` (one longer than the list) says where each begins. Sorting by UTF-8 bytes and by code point is the same order.
+The arrays are only read, so they can lie in memory shared between processes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedTexts(Sequence[str]):
+    """Sorted distinct texts.
+
+    Attributes:
+        blob: UTF-8 bytes, uint8, shape (bytes,).
+        starts: int64, shape (n + 1,), from 0 to the length of `blob`.
+    """
+
+    blob: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def pack(cls, texts: Sequence[str]) -> Self:
+        """Pack texts that are sorted and distinct already."""
+        parts = [text.encode() for text in texts]
+        starts = np.zeros(len(parts) + 1, dtype=np.int64)
+        np.cumsum([len(part) for part in parts], out=starts[1:])
+        return cls(np.frombuffer(b"".join(parts), dtype=np.uint8), starts)
+
+    def flaw(self) -> str | None:
+        """Say what breaks the rules of this module, or None."""
+        if self.blob.ndim != 1 or self.starts.ndim != 1 or self.starts.size == 0:
+            return "not one blob and one list of starts"
+        if self.starts[0] != 0 or self.starts[-1] != self.blob.size or (np.diff(self.starts) < 0).any():
+            return "starts do not cover the blob in order"
+        whole = self.blob.tobytes()
+        cuts = self.starts.tolist()
+        texts = [whole[begin:end] for begin, end in pairwise(cuts)]
+        try:
+            _ = [text.decode() for text in texts]
+        except UnicodeDecodeError as error:
+            return f"a text is not UTF-8: {error.reason}"
+        if any(left >= right for left, right in pairwise(texts)):
+            return "texts are not sorted and distinct"
+        return None
+
+    def find(self, text: str) -> int | None:
+        """Return the position of `text`, or None."""
+        wanted = text.encode("utf-8", "surrogatepass")  # such a text is in no list: not found, not an error
+        at = bisect_left(range(len(self)), wanted, key=self._bytes)
+        return at if at < len(self) and self._bytes(at) == wanted else None
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return self.starts.size - 1
+
+    def __getitem__(self, at: int) -> str:  # type: ignore[override]  # no slices: nobody needs one
+        """Return the text at a position."""
+        return self._bytes(range(len(self))[at]).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the texts in order."""
+        return (self[at] for at in range(len(self)))
+
+    def _bytes(self, at: int) -> bytes:
+        return self.blob[self.starts[at] : self.starts[at + 1]].tobytes()
