@@ -22,15 +22,9 @@ from policies.effects import Classification, EffectPolicy, EffectSummary
 from policies.gate import Claim, GatePolicy, GateReason, GateResult
 from policies.loading import Policy, PolicyPart, packaged_policy
 from policies.strength import StrengthPolicy
+from records.evidence import VerificationKind
+from records.knowledge import DecisionKind
 from records.values import ActionKind, Grade
-
-
-class VerificationKind(StrEnum):
-    """How the independent evaluator came to its metric."""
-
-    RECOMPUTED = "recomputed"
-    PUBLISHED_RECORD = "published_record"
-    ATTESTED = "attested"
 
 
 class StratumField(StrEnum):
@@ -54,16 +48,6 @@ class StratumField(StrEnum):
 _REQUIRED_FIELDS: Final = frozenset(
     {StratumField.CONTRACT, StratumField.DATASET, StratumField.SOURCE, StratumField.BUDGET_CLASS}
 )
-
-
-class Decision(StrEnum):
-    """What a Distillation Decision makes of a candidate (spec 10)."""
-
-    REJECTED = "rejected"
-    DEFERRED = "deferred"
-    PROMOTED_PROVISIONAL = "promoted_provisional"
-    PROMOTED_ACTIVE = "promoted_active"
-    PROMOTED_CONTESTED = "promoted_contested"
 
 
 class CandidateReason(StrEnum):
@@ -146,13 +130,13 @@ class Verdict:
     """What becomes of one candidate.
 
     Attributes:
-        decision: the Distillation Decision.
+        decision: the Distillation DecisionKind.
         reason_codes: closed candidate reasons, the deciding one first.
         action: what the rule tells to do; None where nothing is promoted.
         findings: what the gate held against the effect, for the report.
     """
 
-    decision: Decision
+    decision: DecisionKind
     reason_codes: tuple[CandidateReason, ...]
     action: ActionKind | None
     findings: tuple[GateReason, ...]
@@ -172,7 +156,8 @@ def decide(
     summary: EffectSummary | None,
     gate: GateResult | None,
     grade: Grade,
-    contradiction: bool,  # noqa: FBT001  # the fourth fact of a verdict, not a switch
+    *,
+    contradiction: bool,
 ) -> Verdict:
     """Return what one contrast becomes; the first line that holds decides.
 
@@ -181,8 +166,8 @@ def decide(
     3. a shown no-effect: rejected, for no action follows from it;
     4. too few units for a provisional rule, or no claim at all: deferred, insufficient support;
     5. gate passed, interval on the side of the claim, enough units, grade allowed: promoted active;
-    6. interval clear of zero on enough units for an active rule, but roots disagree: deferred until a scope split
-       explains them;
+    6. interval clear of zero on enough units for an active rule, but roots disagree: deferred, until a scope split
+       explains them if the family's test was passed, for want of support if it was not;
     7. interval clear of zero, or two units with nothing but the same sign: promoted provisional, development only;
     8. all else is uncertain: deferred, insufficient support.
 
@@ -191,7 +176,7 @@ def decide(
     """
     if summary is None:
         return Verdict(
-            decision=Decision.REJECTED,
+            decision=DecisionKind.REJECTED,
             reason_codes=(CandidateReason.MISSING_EFFECT_ESTIMATE,),
             action=None,
             findings=(),
@@ -199,7 +184,7 @@ def decide(
     if gate is None:
         raise ValueError("an effect that was estimated is judged with the gate result of its family")
     decision, codes = _outcome(policy, summary, gate, (grade, contradiction))
-    promoted = decision not in {Decision.REJECTED, Decision.DEFERRED}
+    promoted = decision not in {DecisionKind.REJECTED, DecisionKind.DEFERRED}
     return Verdict(
         decision=decision,
         reason_codes=codes,
@@ -208,8 +193,9 @@ def decide(
     )
 
 
-_Outcome = tuple[Decision, tuple[CandidateReason, ...]]
-_UNSUPPORTED: Final[_Outcome] = (Decision.DEFERRED, (CandidateReason.INSUFFICIENT_INDEPENDENT_SUPPORT,))
+_DISAGREEMENT: Final = frozenset({GateReason.QUANTILE_DISAGREES, GateReason.SIGNS_DISAGREE})
+_Outcome = tuple[DecisionKind, tuple[CandidateReason, ...]]
+_UNSUPPORTED: Final[_Outcome] = (DecisionKind.DEFERRED, (CandidateReason.INSUFFICIENT_INDEPENDENT_SUPPORT,))
 
 
 def _outcome(
@@ -218,28 +204,25 @@ def _outcome(
     grade, contradiction = standing
     support = policy.support
     if contradiction or grade is Grade.CONTESTED:
-        return Decision.PROMOTED_CONTESTED, (CandidateReason.TRUE_CONTRADICTION, CandidateReason.ELIGIBLE_CONTESTED)
+        return DecisionKind.PROMOTED_CONTESTED, (CandidateReason.TRUE_CONTRADICTION, CandidateReason.ELIGIBLE_CONTESTED)
     if summary.classification is Classification.NO_EFFECT:
-        return Decision.REJECTED, (CandidateReason.GENERIC_OR_NON_ACTIONABLE,)
+        return DecisionKind.REJECTED, (CandidateReason.GENERIC_OR_NON_ACTIONABLE,)
     if summary.n_units < support.provisional_units or gate.claim is Claim.NOTHING:
         return _UNSUPPORTED
     clear = summary.classification.value == gate.claim.value
     enough = summary.n_units >= support.active_units
     if gate.passed and clear and enough and grade in support.active_grades:
-        return Decision.PROMOTED_ACTIVE, (CandidateReason.ELIGIBLE_ACTIVE,)
-    if clear and enough and _heterogeneous(gate):
-        return Decision.DEFERRED, (CandidateReason.SCOPE_SPLIT_REQUIRED,)
+        return DecisionKind.PROMOTED_ACTIVE, (CandidateReason.ELIGIBLE_ACTIVE,)
+    if clear and enough and _DISAGREEMENT & set(gate.reasons):
+        shown = GateReason.ADJUSTED_P_ABOVE_Q not in gate.reasons
+        return (DecisionKind.DEFERRED, (CandidateReason.SCOPE_SPLIT_REQUIRED,)) if shown else _UNSUPPORTED
     one_sign = summary.mean_interval is None and gate.against_claim == 0 and gate.ties == 0
     if clear or one_sign:
-        return Decision.PROMOTED_PROVISIONAL, (
+        return DecisionKind.PROMOTED_PROVISIONAL, (
             CandidateReason.ELIGIBLE_PROVISIONAL,
             CandidateReason.INSUFFICIENT_INDEPENDENT_SUPPORT,
         )
     return _UNSUPPORTED
-
-
-def _heterogeneous(gate: GateResult) -> bool:
-    return bool({GateReason.QUANTILE_DISAGREES, GateReason.SIGNS_DISAGREE} & set(gate.reasons))
 
 
 def _action(claim: Claim) -> ActionKind:

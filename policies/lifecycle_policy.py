@@ -1,20 +1,25 @@
 """The Lifecycle Policy: the arrows between dispositions, and the fold of a scope variant's events to its head.
 
-One record moves like this (spec 10); superseded and retracted are final, so no record is ever active again:
+One record moves like this (spec 10):
 
-                      support_added
-    [start] ─┬─> provisional ─────────> active ──┬── superseded ──> superseded
-             │        └── retracted ──┐    │     │                     ^
-             ├─> active               │    └─────┼── retracted ──> retracted
-             │                        └──────────┘                     │
-             └─> contested ──────────────── superseded ────────────────┘
+    from           event                  to
+    (not started)  promoted_provisional   provisional
+    (not started)  promoted_active        active
+    (not started)  promoted_contested     contested
+    provisional    activated              active
+    provisional    retracted              retracted
+    active         superseded             superseded
+    active         retracted              retracted
+    contested      superseded             superseded
+
+Superseded and retracted are final, so no record is ever active again.
 
 Rules kept here (docs/adr/0030):
 
 - the events of one scope variant are one chain from GENESIS; every event consumes exactly one earlier event, and no
   event is consumed twice. What is not such a chain is refused, whatever order it is given in;
 - the chain may span records: a record may start on GENESIS, or on the event that ended its predecessor, and a record
-  that has left the chain never comes back. `support_added` may name the provisional record itself, or the record that
+  that has left the chain never comes back. `activated` may name the provisional record itself, or the record that
   holds the enlarged evidence and takes its place, for the links are part of a record's identity;
 - a replacement is two events in this order: the old record ends, the new one starts on that very event.
 """
@@ -24,59 +29,44 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
-from policies.distillation_policy import Decision
 from policies.loading import Policy, PolicyPart, packaged_policy
 from records.errors import IllegalTransitionError, IntegrityError
+from records.knowledge import GENESIS, DecisionKind, EventType, LifecycleEvent
 from records.values import Disposition, Grade
 
-GENESIS: Final = "GENESIS"
-"""The expected prior of the first event of a scope variant."""
-
-
-class LifecycleEventType(StrEnum):
-    """What happened to a record; each type has one resulting disposition."""
-
-    STARTED_PROVISIONAL = "started_provisional"
-    STARTED_ACTIVE = "started_active"
-    STARTED_CONTESTED = "started_contested"
-    SUPPORT_ADDED = "support_added"
-    SUPERSEDED = "superseded"
-    RETRACTED = "retracted"
-
-
 ENDED: Final = frozenset({Disposition.SUPERSEDED, Disposition.RETRACTED})
+_NOTHING: Final = frozenset({DecisionKind.REJECTED, DecisionKind.DEFERRED})
 _STARTS: Final = frozenset(
     {
-        LifecycleEventType.STARTED_PROVISIONAL,
-        LifecycleEventType.STARTED_ACTIVE,
-        LifecycleEventType.STARTED_CONTESTED,
+        EventType.PROMOTED_PROVISIONAL,
+        EventType.PROMOTED_ACTIVE,
+        EventType.PROMOTED_CONTESTED,
     }
 )
 
 
-def next_disposition(current: Disposition | None, event: LifecycleEventType) -> Disposition:
+def next_disposition(current: Disposition | None, event: EventType) -> Disposition:
     """Return the disposition of ONE record after an event; None is a record that has not started.
 
     Raises:
         IllegalTransitionError: the diagram has no such arrow.
     """
     match (current, event):
-        case (None, LifecycleEventType.STARTED_PROVISIONAL):
+        case (None, EventType.PROMOTED_PROVISIONAL):
             return Disposition.PROVISIONAL
-        case (None, LifecycleEventType.STARTED_ACTIVE):
+        case (None, EventType.PROMOTED_ACTIVE):
             return Disposition.ACTIVE
-        case (None, LifecycleEventType.STARTED_CONTESTED):
+        case (None, EventType.PROMOTED_CONTESTED):
             return Disposition.CONTESTED
-        case (Disposition.PROVISIONAL, LifecycleEventType.SUPPORT_ADDED):
+        case (Disposition.PROVISIONAL, EventType.ACTIVATED):
             return Disposition.ACTIVE
-        case (Disposition.PROVISIONAL | Disposition.ACTIVE, LifecycleEventType.RETRACTED):
+        case (Disposition.PROVISIONAL | Disposition.ACTIVE, EventType.RETRACTED):
             return Disposition.RETRACTED
-        case (Disposition.ACTIVE | Disposition.CONTESTED, LifecycleEventType.SUPERSEDED):
+        case (Disposition.ACTIVE | Disposition.CONTESTED, EventType.SUPERSEDED):
             return Disposition.SUPERSEDED
         case _:
             state = "not started" if current is None else current.value
@@ -99,9 +89,21 @@ class LifecycleFact:
     scope_variant_id: str
     event_id: str
     expected_prior: str
-    event_type: LifecycleEventType
+    event_type: EventType
     resulting_disposition: Disposition
     memory_id: str
+
+    @classmethod
+    def of(cls, event: LifecycleEvent) -> LifecycleFact:
+        """Return what the fold needs of a stored event."""
+        return cls(
+            scope_variant_id=event.scope_variant_id,
+            event_id=event.id,
+            expected_prior=event.expected_prior,
+            event_type=event.event_type,
+            resulting_disposition=event.disposition,
+            memory_id=event.memory_id,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,16 +165,14 @@ def advance(head: LifecycleHead | None, event: LifecycleFact) -> LifecycleHead:
 
 
 class Opening(PolicyPart):
-    """Which decision starts a record, as what, and with which grades.
+    """Which decision starts a record, and with which grades.
 
     Attributes:
-        decision: the promoting decision.
-        starts: the event that starts the record.
+        decision: the promoting decision; the event that starts the record has the same name.
         grades: evidence-strength grades that the decision is legal with.
     """
 
-    decision: Literal[Decision.PROMOTED_PROVISIONAL, Decision.PROMOTED_ACTIVE, Decision.PROMOTED_CONTESTED]
-    starts: LifecycleEventType
+    decision: Literal[DecisionKind.PROMOTED_PROVISIONAL, DecisionKind.PROMOTED_ACTIVE, DecisionKind.PROMOTED_CONTESTED]
     grades: Annotated[tuple[Grade, ...], Field(min_length=1)]
 
 
@@ -192,14 +192,11 @@ class LifecyclePolicy(Policy):
         decisions = [opening.decision for opening in self.openings]
         if len(set(decisions)) != len(decisions):
             raise ValueError("name each promoting decision once")
-        for opening in self.openings:
-            if opening.starts not in _STARTS or opening.starts.value.removeprefix("started_") not in opening.decision:
-                raise ValueError(f"{opening.decision.value} does not start a record with {opening.starts.value}")
         return self
 
-    def permits(self, decision: Decision, grade: Grade) -> bool:
+    def permits(self, decision: DecisionKind, grade: Grade) -> bool:
         """Tell whether a decision is legal for evidence of this grade; one that promotes nothing always is."""
-        if decision in {Decision.REJECTED, Decision.DEFERRED}:
+        if decision in _NOTHING:
             return True
         return any(opening.decision is decision and grade in opening.grades for opening in self.openings)
 
@@ -208,7 +205,7 @@ class LifecyclePolicy(Policy):
 class PlannedEvent:
     """One lifecycle event to append, in order; each consumes the one before it, the first consumes the head."""
 
-    event_type: LifecycleEventType
+    event_type: EventType
     resulting_disposition: Disposition
     memory_id: str
 
@@ -223,7 +220,7 @@ def lifecycle_policy(version: str = "1") -> LifecyclePolicy:
 
 
 def plan_events(
-    policy: LifecyclePolicy, head: LifecycleHead | None, decision: Decision, grade: Grade, memory_id: str
+    policy: LifecyclePolicy, head: LifecycleHead | None, decision: DecisionKind, grade: Grade, memory_id: str
 ) -> tuple[PlannedEvent, ...]:
     """Return the events that carry out a decision on a scope variant; none for a decision that promotes nothing.
 
@@ -233,32 +230,32 @@ def plan_events(
     Raises:
         IllegalTransitionError: the policy does not permit the decision with this grade, or the record is the head's.
     """
-    opening = next((entry for entry in policy.openings if entry.decision is decision), None)
     if not policy.permits(decision, grade):
         raise IllegalTransitionError("decision", f"{decision.value} with {grade.value}", "The policy permits no such.")
-    if opening is None:
+    if decision in _NOTHING:
         return ()
+    starts = EventType(decision.value)
     if head is not None and head.memory_id == memory_id:
         raise IllegalTransitionError("memory_id", memory_id, "Changed evidence makes a new record.")
     if head is None or head.disposition in ENDED:
-        return (_planned(None, opening.starts, memory_id),)
+        return (_planned(None, starts, memory_id),)
     if head.disposition is Disposition.PROVISIONAL:
-        if opening.starts is LifecycleEventType.STARTED_ACTIVE:
-            return (_planned(head.disposition, LifecycleEventType.SUPPORT_ADDED, memory_id),)
-        ending = LifecycleEventType.RETRACTED
+        if starts is EventType.PROMOTED_ACTIVE:
+            return (_planned(head.disposition, EventType.ACTIVATED, memory_id),)
+        ending = EventType.RETRACTED
     else:
-        ending = LifecycleEventType.SUPERSEDED
-    return (_planned(head.disposition, ending, head.memory_id), _planned(None, opening.starts, memory_id))
+        ending = EventType.SUPERSEDED
+    return (_planned(head.disposition, ending, head.memory_id), _planned(None, starts, memory_id))
 
 
-def _planned(current: Disposition | None, event: LifecycleEventType, memory_id: str) -> PlannedEvent:
+def _planned(current: Disposition | None, event: EventType, memory_id: str) -> PlannedEvent:
     return PlannedEvent(event_type=event, resulting_disposition=next_disposition(current, event), memory_id=memory_id)
 
 
 def _about_the_right_record(head: LifecycleHead, event: LifecycleFact) -> bool:
     if event.event_type in _STARTS:
         return event.memory_id != head.memory_id
-    return event.event_type is LifecycleEventType.SUPPORT_ADDED or event.memory_id == head.memory_id
+    return event.event_type is EventType.ACTIVATED or event.memory_id == head.memory_id
 
 
 def _fold_chain(scope: str, events: list[LifecycleFact]) -> LifecycleHead:

@@ -3,7 +3,7 @@
 Rules kept here:
 
 - values are finite numbers of moderate size, in the unit of the metric; the order they come in changes no result
-  (sums are exact, `math.fsum`);
+  (sums are exact);
 - no test pretends to know what the data cannot tell: below three values there is no t interval and no t test, and
   identical values have no variance to test against, which is reported by the method's name;
 - distributions come from scipy, never from tables of our own.
@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import stdev as stdlib_stdev
 from typing import Final
 
 import numpy as np
@@ -82,13 +83,8 @@ def mean(values: Sequence[float]) -> float:
 
 def sample_sd(values: Sequence[float]) -> float:
     """Return the sample standard deviation (divisor n - 1) of two or more values."""
-    centre = mean(_checked(values, 2))
-    offsets = [value - centre for value in values]
-    scale = max(abs(offset) for offset in offsets)
-    if scale == 0:
-        return 0.0
-    # Scaled first, so that the squares of tiny offsets do not underflow to zero.
-    return scale * math.sqrt(math.fsum((offset / scale) ** 2 for offset in offsets) / (len(values) - 1))
+    # In exact rationals: equal values have no spread at all, and the squares of tiny offsets do not underflow.
+    return stdlib_stdev(_checked(values, 2))
 
 
 def quantile(values: Sequence[float], level: float) -> float:
