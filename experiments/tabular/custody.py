@@ -68,19 +68,8 @@ def take_custody(task: LoadedTask, seed: int, public_dir: Path, private_dir: Pat
     if isinstance(seed, bool) or not 0 <= seed <= _MAX_SEED:
         raise InvalidInputError("seed", seed, f"Give an integer in [0, {_MAX_SEED}].")
     _check_apart(public_dir.resolve(), private_dir.resolve())
-    train, validation, test = _split(task, seed)
-    x, y = task.features, task.labels
-    problem: dict[str, Array] = {
-        "X_train": x[train],
-        "X_validation": x[validation],
-        "X_test": x[test],
-        "y_train": y[train].astype("<i2"),
-    }
-    labels: dict[str, Array] = {
-        "n_classes": np.array(task.task.n_classes, dtype="<i2"),
-        "y_validation": y[validation].astype("<i2"),
-        "y_test": y[test].astype("<i2"),
-    }
+    parts = _split(task, seed)
+    problem, labels = _contents(task, *parts)
     private_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     stem = f"{task.task.name}.seed-{seed}"
     problem_path, labels_path = public_dir / f"{stem}.problem.npz", private_dir / f"{stem}.labels.npz"
@@ -91,9 +80,9 @@ def take_custody(task: LoadedTask, seed: int, public_dir: Path, private_dir: Pat
         problem_sha256=write_bytes(problem_path, archive_bytes(problem)),
         labels_path=labels_path,
         labels_sha256=write_bytes(labels_path, archive_bytes(labels), mode=0o600),
-        n_train=len(train),
-        n_validation=len(validation),
-        n_test=len(test),
+        n_train=len(parts[0]),
+        n_validation=len(parts[1]),
+        n_test=len(parts[2]),
     )
 
 
@@ -109,6 +98,15 @@ def _split(task: LoadedTask, seed: int) -> tuple[Array, Array, Array]:
     share = VALIDATION_SHARE / (1 - TRAIN_SHARE)
     validation, test = train_test_split(rest, train_size=share, random_state=derived, stratify=task.labels[rest])
     return np.sort(train), np.sort(validation), np.sort(test)
+
+
+def _contents(
+    task: LoadedTask, train: Array, validation: Array, test: Array
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    x, y = task.features, task.labels.astype("<i2")
+    problem = {"X_train": x[train], "X_validation": x[validation], "X_test": x[test], "y_train": y[train]}
+    classes = np.array(task.task.n_classes, dtype="<i2")
+    return problem, {"n_classes": classes, "y_validation": y[validation], "y_test": y[test]}
 
 
 def _check_apart(public: Path, private: Path) -> None:
