@@ -10,8 +10,8 @@ from records.base import Digest, Model, Name, Namespace, Record, Text, load_reco
 from records.canonical import domain_digest
 from records.errors import IntegrityError
 from records.flows import Authority, Transition
-from records.ids import NoCommitId, RunId
-from records.knowledge import HeadMove
+from records.ids import EventId, NoCommitId, RunId
+from records.knowledge import HeadMove, LifecycleEvent
 from records.outcomes import NoCommitReason
 from records.states import Machine
 from records.values import Count
@@ -27,8 +27,9 @@ class RecordBody(Model):
 class Proposal(Model):
     """A worker's complete proposal of one granted append; published as a content-addressed artifact.
 
-    `subject_id` is the machine that the grant moves and `run_id` its Run. `records` are the exact bytes to be appended,
-    the expected heads are in `heads`.
+    `subject_id` is the subject that the grant moves, `run_id` its Run, and `generation` and `fence` those of the attempt
+    that made the proposal; once that attempt is over the proposal can no longer be granted. `records` are the exact
+    bytes to be appended.
     """
 
     namespace: Namespace
@@ -37,8 +38,9 @@ class Proposal(Model):
     machine: Machine
     subject_id: Name
     run_id: RunId
+    generation: Count
+    fence: Count
     records: tuple[RecordBody, ...]
-    heads: tuple[HeadMove, ...] = ()
 
     @staticmethod
     def bodies(records: tuple[Record, ...]) -> tuple[RecordBody, ...]:
@@ -53,7 +55,7 @@ class Proposal(Model):
             IntegrityError: the bytes are not the canonical bytes with that digest.
         """
         proposal = cls.load(data)
-        if proposal.payload != data or proposal.payload_digest != digest:
+        if proposal.canonical != data or proposal.canonical_digest != digest:
             raise IntegrityError("proposal", digest, "The artifact is not what was published; propose again.")
         return proposal
 
@@ -79,7 +81,7 @@ class Append:
 
     `permit_key` is the authorization id of a granted append or the operation key of a direct one; `permit_digest` is
     the digest of the authorization's body or of the request. `fences` are further (resource, epoch) pairs that must
-    still be owned when the transaction commits.
+    still be owned when the transaction commits. How heads move follows from the lifecycle events among the records.
     """
 
     namespace: str
@@ -88,7 +90,6 @@ class Append:
     permit_key: str
     permit_digest: str
     records: tuple[Record, ...]
-    heads: tuple[HeadMove, ...] = ()
     fences: tuple[tuple[str, int], ...] = ()
 
     @classmethod
@@ -102,6 +103,21 @@ class Append:
             permit_key=operation_key,
             permit_digest=domain_digest("direct-append-request", request),
             records=records,
+        )
+
+    @cached_property
+    def heads(self) -> tuple[HeadMove, ...]:
+        """The compare-and-swap of each lifecycle event, in order; a variant's first one expects the stored head."""
+        return tuple(
+            HeadMove(
+                scope_variant_id=record.scope_variant_id,
+                expected=record.expected_prior,
+                event_id=EventId(record.id),
+                memory_id=record.memory_id,
+                disposition=record.disposition,
+            )
+            for record in self.records
+            if isinstance(record, LifecycleEvent)
         )
 
     @cached_property

@@ -118,14 +118,14 @@ class Model(BaseModel):
             raise refused(cls.__name__, error) from error
 
     @cached_property
-    def payload(self) -> bytes:
+    def canonical(self) -> bytes:
         """The canonical bytes of the whole model."""
         return canonical_bytes(self.as_json())
 
     @cached_property
-    def payload_digest(self) -> str:
+    def canonical_digest(self) -> str:
         """SHA-256 of the canonical bytes."""
-        return digest_bytes(self.payload)
+        return digest_bytes(self.canonical)
 
     def as_json(self) -> dict[str, Any]:
         """Return the model as strict JSON values."""
@@ -218,6 +218,16 @@ class Record(Model):
         object.__setattr__(kind, "model", cls)
         cls.kind = kind
         KINDS[kind.noun] = kind
+
+    @property
+    def payload(self) -> bytes:
+        """The canonical bytes that the Ledger stores."""
+        return self.canonical
+
+    @property
+    def payload_digest(self) -> str:
+        """SHA-256 of the payload."""
+        return self.canonical_digest
 
     @cached_property
     def id(self) -> Id:

@@ -42,9 +42,7 @@ from records.values import (
 )
 
 
-class DecisionContractView(
-    Record, kind=Kind(noun="decision-contract-view", table="decision_contract_views")
-):
+class DecisionContractView(Record, kind=Kind(noun="decision-contract-view", table="decision_contract_views")):
     """What an actor may see of an Evaluation Contract: no evaluator, no private data, no labels (spec 9.1)."""
 
     contract_id: ContractId
@@ -311,4 +309,3 @@ class BlockedProposal(Model):
     def blocked_reason(self) -> BlockedReason:
         """The closed reason."""
         return BlockedReason(self.evidence.reason)
-

@@ -51,9 +51,10 @@ class LinkRelation(StrEnum):
 
 
 class EvidenceLink(Model):
-    """One edge from a rule to the evidence it rests on, with the unit of support it belongs to."""
+    """One edge from a rule to its evidence: the changed Experience, its baseline, and the unit that the pair is."""
 
     experience_id: ExperienceId
+    comparator_id: ExperienceId
     observation_id: ObservationId
     verification_id: VerificationId
     intervention_id: InterventionId
@@ -127,8 +128,14 @@ class MemoryRecord(
                 path="links",
                 table="memory_evidence_links",
                 columns=(
-                    "experience_id", "observation_id", "verification_id", "intervention_id", "provenance_id",
-                    "relation", "support_unit_id",
+                    "experience_id",
+                    "comparator_id",
+                    "observation_id",
+                    "verification_id",
+                    "intervention_id",
+                    "provenance_id",
+                    "relation",
+                    "support_unit_id",
                 ),  # fmt: skip
             ),
         ),
@@ -269,4 +276,3 @@ class HeadMove(Model):
     event_id: EventId
     memory_id: MemoryId
     disposition: Disposition
-

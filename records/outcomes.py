@@ -298,4 +298,3 @@ class NoCommitReceipt(
     reason: NoCommitReason
     detail: Text
     heads: tuple[ObservedHead, ...]
-

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from records.base import Child, Digest, Kind, Model, Name, Record
-from records.ids import EventId, EvidenceSnapshotId, FamilyId, IndexBuildId, KnowledgeSnapshotId, MemoryId, ScopeVariantId
+from records.ids import (
+    EventId,
+    EvidenceSnapshotId,
+    FamilyId,
+    IndexBuildId,
+    KnowledgeSnapshotId,
+    MemoryId,
+    ScopeVariantId,
+)
 from records.values import ArtifactRef, Count, Disposition, PolicyIdentity
 
 

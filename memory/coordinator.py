@@ -1,0 +1,98 @@
+"""The one writer of the Ledger: the third step of the spine.
+
+Rules kept here:
+
+- authorization and proposal are read through the Runtime's read-only side before any Ledger transaction is open;
+- what is appended is exactly what was proposed, plus what the flow derives from proposal and authorization after the
+  grant (`memory.derive`);
+- granted and direct appends end in the same store call, each with the guard of its row (`memory.guards`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memory.derive import derive
+from memory.guards import GUARDS
+from records.appends import Append, AppendReceipt, Proposal
+from records.errors import IntegrityError, InvalidInputError, NotFoundError, VrmError
+from records.flows import FLOWS
+from records.runtime import Authorization, Subject
+from records.states import Machine, Phase
+from store.artifacts import ArtifactStore
+from store.ledger.port import LedgerStore, Request, no_guard
+from store.runtime.port import RuntimeReader
+
+
+class CommitCoordinator:
+    """Owns the appends to the Ledger of one namespace shard."""
+
+    def __init__(self, ledger: LedgerStore, runtime: RuntimeReader, artifacts: ArtifactStore, holder: str) -> None:
+        """Claim the shard; whoever owned it before is refused from now on."""
+        self._ledger = ledger
+        self._runtime = runtime
+        self._artifacts = artifacts
+        self._epoch = ledger.claim("commit-coordinator/0", holder)
+
+    def append_granted(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
+        """Carry out authorized appends in one group; each gets its receipt or its own error."""
+        subjects = self._runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
+        prepared: list[Append | VrmError] = []
+        for authorization_id in authorization_ids:
+            try:
+                prepared.append(self._authorized(authorization_id, subjects.get(authorization_id)))
+            except VrmError as error:
+                prepared.append(error)
+        return self._commit(prepared)
+
+    def append_direct(self, appends: Sequence[Append]) -> list[AppendReceipt | VrmError]:
+        """Carry out direct appends in one group; a granted flow is refused here."""
+        prepared: list[Append | VrmError] = []
+        for append in appends:
+            if FLOWS[append.transition].is_granted:
+                prepared.append(
+                    InvalidInputError("transition", append.transition.value, "This append needs an authorization.")
+                )
+            else:
+                prepared.append(append)
+        return self._commit(prepared)
+
+    def _commit(self, prepared: Sequence[Append | VrmError]) -> list[AppendReceipt | VrmError]:
+        requests = [
+            Request(item, GUARDS.get(item.transition, no_guard)) for item in prepared if not isinstance(item, VrmError)
+        ]
+        answers = iter(self._ledger.commit(self._epoch, requests))
+        return [item if isinstance(item, VrmError) else next(answers) for item in prepared]
+
+    def _authorized(self, authorization_id: str, subject: Subject | None) -> Append:
+        if subject is None:
+            raise NotFoundError("authorization", authorization_id, "It was never granted.")
+        authorization = Authorization.load(subject.body)
+        if str(authorization.id) != authorization_id:
+            raise IntegrityError("authorization", authorization_id, "Its body belongs to another id.")
+        if (
+            subject.phase is Phase.RETIRED_NO_COMMIT
+            and self._ledger.receipt(authorization.namespace, subject.id) is None
+        ):
+            raise IntegrityError("authorization", authorization_id, "It was retired without a no-commit receipt.")
+        digest = authorization.proposal_digest
+        proposal = Proposal.read(self._artifacts.read(digest), digest)
+        _require_same(authorization, proposal)
+        records = proposal.unpack()
+        expected = [record for record in records if record.id == authorization.expected_id]
+        if len(expected) != 1 or expected[0].payload_digest != authorization.expected_digest:
+            raise IntegrityError("authorization", authorization_id, "The proposal does not hold the authorized record.")
+        return Append(
+            namespace=authorization.namespace,
+            transition=authorization.transition,
+            authority=authorization.authority,
+            permit_key=authorization_id,
+            permit_digest=authorization.canonical_digest,
+            records=derive(records, authorization),
+        )
+
+
+def _require_same(authorization: Authorization, proposal: Proposal) -> None:
+    for name in ("namespace", "transition", "authority", "machine", "subject_id", "run_id", "generation", "fence"):
+        if getattr(authorization, name) != getattr(proposal, name):
+            raise IntegrityError(f"proposal.{name}", getattr(proposal, name), "The authorization says otherwise.")

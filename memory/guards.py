@@ -1,0 +1,163 @@
+"""What must hold inside the Ledger transaction, per flow: the preconditions of an append (spec 6.3, 8.2, 9.7).
+
+A guard reads the state under the namespace lock and returns a typed refusal or nothing. It is asked for granted and
+direct appends alike; for the latter a refusal becomes an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+from policies.bundles import NotABundle, cross_validate
+from policies.lifecycle_policy import next_disposition
+from policies.retention import check_retention
+from records.appends import Append
+from records.base import Record
+from records.decisions import DecisionIntent, RecallContext
+from records.errors import IllegalTransitionError
+from records.evidence import Attempt, Experience, Intervention
+from records.flows import Authority, Transition
+from records.ingestion import EvidenceSnapshot
+from records.knowledge import LifecycleEvent
+from records.outcomes import (
+    CLOSURE_ONLY,
+    NoCommitReason,
+    OutcomeAttemptLink,
+    RecallOutcome,
+    SourceStatus,
+)
+from records.values import Disposition, RecallRequirement
+from store.ledger.port import Guard, LedgerReader, Refusal
+
+R = TypeVar("R", bound=Record)
+
+
+def _of(append: Append, model: type[R]) -> Iterator[R]:
+    return (record for record in append.records if isinstance(record, model))
+
+
+def _precondition(detail: str) -> Refusal:
+    return Refusal(NoCommitReason.PRECONDITION_CONFLICT, detail)
+
+
+def _read(reader: LedgerReader, record_id: str, model: type[R]) -> R | None:
+    stored = reader.get(record_id)
+    record = None if stored is None else stored.load()
+    return record if isinstance(record, model) else None
+
+
+def _evidence(reader: LedgerReader, append: Append) -> Refusal | None:
+    """A complete bundle must cross-validate before it is stored; an incomplete one stays episodic (VRM-W03)."""
+    rows = {str(record.id): record for record in append.records}
+    for experience in _of(append, Experience):
+        complete = experience.verification_id and experience.intervention_id and experience.provenance_id
+        checked = cross_validate(experience, rows) if complete else None
+        if isinstance(checked, NotABundle):
+            return _precondition(f"the bundle does not cross-validate: {checked.detail}")
+    return None
+
+
+def _context(reader: LedgerReader, append: Append) -> Refusal | None:
+    for context in _of(append, RecallContext):
+        intent = _read(reader, context.intent_id, DecisionIntent)
+        if intent is None:
+            return _precondition("the intent is not in the Ledger")
+        if intent.governance.recall_requirement is not RecallRequirement.REQUIRED:
+            return _precondition("a registered control intent takes no context")
+        if reader.find("recall-decision-outcome", append.namespace, intent_id=str(intent.id)):
+            return _precondition("the intent has its outcome already")
+        if check_retention(reader.namespace_head(append.namespace), ()) != context.retention:
+            return Refusal(NoCommitReason.RETENTION_FRONTIER_STALE, "the retention frontier has moved on")
+    return None
+
+
+def _outcome(reader: LedgerReader, append: Append) -> Refusal | None:
+    for outcome in _of(append, RecallOutcome):
+        intent = _read(reader, outcome.intent_id, DecisionIntent)
+        if intent is None:
+            return _precondition("the intent is not in the Ledger")
+        stored = reader.find("decision-recall-context", append.namespace, intent_id=str(intent.id))
+        context = stored[0].load() if stored else None
+        broken = next((rule for holds, rule in _outcome_rules(append, outcome, intent, context) if not holds), None)
+        if broken is not None:
+            return _precondition(broken)
+    return None
+
+
+def _outcome_rules(
+    append: Append, outcome: RecallOutcome, intent: DecisionIntent, context: Record | None
+) -> Iterator[tuple[bool, str]]:
+    required = intent.governance.recall_requirement is RecallRequirement.REQUIRED
+    cards = [item.citation_id for item in context.items] if isinstance(context, RecallContext) else []
+    closure = append.authority is Authority.RUNTIME_CLOSURE
+    same_place = (outcome.run_id, outcome.activity_id, outcome.iteration, outcome.decision_slot)
+    yield same_place == (intent.run_id, intent.activity_id, intent.iteration, intent.decision_slot), "another decision"
+    yield outcome.planned_actor == intent.planned_actor, "the planned actor is not the intent's"
+    yield (outcome.source_status is SourceStatus.NOT_REQUESTED) == (not required), "not_requested is for control arms"
+    yield outcome.context_id == (context.id if context else None), "the context is not the intent's"
+    yield (
+        (not isinstance(context, RecallContext) or context.status.value == outcome.source_status.value),
+        "the source status is not the context's",
+    )
+    yield (
+        (sorted(entry.citation_id for entry in outcome.dispositions) == sorted(cards)),
+        "every returned card needs exactly one disposition",
+    )
+    yield (outcome.decision_status in CLOSURE_ONLY) == closure, "this status belongs to the other authority"
+
+
+def _link(reader: LedgerReader, append: Append) -> Refusal | None:
+    """An adopted action must be the one that provenance saw executed (VRM-R08)."""
+    for link in _of(append, OutcomeAttemptLink):
+        outcome = _read(reader, link.outcome_id, RecallOutcome)
+        attempt = _read(reader, link.attempt_id, Attempt)
+        if outcome is None or attempt is None:
+            return _precondition("outcome or attempt is not in the Ledger")
+        if (
+            outcome.run_id != attempt.run_id
+            or not link.config_digest == attempt.config_digest == outcome.effective_config_digest
+        ):
+            return _precondition("the executed configuration is not the decided one")
+        found = [item.load() for item in reader.find("intervention", append.namespace, attempt_id=str(attempt.id))]
+        knobs = [item.knob for item in found if isinstance(item, Intervention) and item.knob]
+        if outcome.proposed_knob is not None and (outcome.proposed_knob, outcome.proposed_value) not in [
+            (knob.name, knob.to_value) for knob in knobs
+        ]:
+            return _precondition("the executed intervention is not the decided one")
+    return None
+
+
+def _capture(reader: LedgerReader, append: Append) -> Refusal | None:
+    for snapshot in _of(append, EvidenceSnapshot):
+        if snapshot.evidence_position > reader.namespace_head(append.namespace).evidence:
+            return _precondition("the snapshot claims evidence that is not there")
+    return None
+
+
+def _distillation(reader: LedgerReader, append: Append) -> Refusal | None:
+    """Every lifecycle event must be a legal arrow from the head that is there (VRM-W08, L01)."""
+    events = list(_of(append, LifecycleEvent))
+    heads = reader.variant_heads(append.namespace, {str(event.scope_variant_id) for event in events}) if events else {}
+    current = {variant: Disposition(head.disposition) for variant, head in heads.items()}
+    for event in events:
+        variant = str(event.scope_variant_id)
+        try:
+            reached = next_disposition(current.get(variant), event.event_type)
+        except IllegalTransitionError as error:
+            return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, str(error))
+        if reached is not event.disposition:
+            return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, f"{event.event_type} leads to {reached}")
+        current[variant] = reached
+    return None
+
+
+GUARDS: Final[dict[Transition, Guard]] = {
+    Transition.APPEND_EVIDENCE: _evidence,
+    Transition.APPEND_CONTEXT: _context,
+    Transition.APPEND_OUTCOME: _outcome,
+    Transition.LINK_ATTEMPT: _link,
+    Transition.CAPTURE_SNAPSHOT: _capture,
+    Transition.COMMIT_DISTILLATION: _distillation,
+}
+"""The guard of each flow that needs one."""

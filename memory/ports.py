@@ -1,0 +1,52 @@
+"""What the deep modules ask of each other across processes.
+
+The same protocols are met by the plain classes here and by the actor handles that host them, so the modules run and are
+tested without Ray. Every method takes and returns lists: a call between processes costs about as much as a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from records.appends import Append, AppendReceipt
+from records.errors import VrmError
+from records.runtime import Applied, Authorization, Command
+
+T = TypeVar("T")
+
+Clock = Callable[[], str]
+"""Reads the time as a record timestamp: UTC, microseconds."""
+
+
+class RunOwnerPort(Protocol):
+    """Owner of Runtime transitions."""
+
+    def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
+        """Carry out Runtime commands that concern no append."""
+
+    def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
+        """Read published proposals back and authorize each one."""
+
+    def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
+        """Read the Ledger's answers back and settle each authorization."""
+
+
+class CoordinatorPort(Protocol):
+    """The one writer of the Ledger."""
+
+    def append_granted(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
+        """Carry out authorized appends."""
+
+    def append_direct(self, appends: Sequence[Append]) -> list[AppendReceipt | VrmError]:
+        """Carry out direct appends."""
+
+
+def all_good(answers: Sequence[T | VrmError]) -> list[T]:
+    """Return the answers, or raise the first error among them."""
+    good: list[T] = []
+    for answer in answers:
+        if isinstance(answer, VrmError):
+            raise answer
+        good.append(answer)
+    return good

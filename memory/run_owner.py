@@ -1,0 +1,217 @@
+"""The owner of Runtime transitions: grants and reconciliation, the second and fourth step of the spine.
+
+Rules kept here:
+
+- a proposal is read back from the artifact store and checked before anything is granted;
+- one compare-and-swap on run, subject generation and fence creates the single-use authorization;
+- an attempt whose grant is unresolved gets no second one: the same proposal is answered with the same authorization, any
+  other is stale;
+- a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memory.ports import Clock
+from records.appends import AppendReceipt, Proposal
+from records.canonical import canonical_bytes, parse_canonical
+from records.errors import IntegrityError, NotFoundError, StaleError, VrmError
+from records.flows import FLOWS, Flow, require_legal
+from records.runtime import Applied, Authorization, Command, Create, Move, Require, Subject
+from records.states import Event, Machine, Phase
+from store.artifacts import ArtifactStore
+from store.ledger.port import LedgerReader
+from store.runtime.port import RuntimeStore
+
+
+class RunOwner:
+    """Owns the Runtime transitions of one shard of Runs."""
+
+    def __init__(
+        self, runtime: RuntimeStore, ledger: LedgerReader, artifacts: ArtifactStore, clock: Clock, holder: str
+    ) -> None:
+        """Claim the shard; whoever owned it before is refused from now on."""
+        self._runtime = runtime
+        self._ledger = ledger
+        self._artifacts = artifacts
+        self._clock = clock
+        self._epoch = runtime.claim("run-owner/0", holder)
+
+    def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
+        """Carry out Runtime commands that concern no append."""
+        return self._runtime.apply(self._epoch, commands)
+
+    def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
+        """Authorize published proposals; each gets its authorization or its own error."""
+        prepared = [self._prepare(digest) for digest in proposal_digests]
+        answers: list[Authorization | VrmError] = [part if isinstance(part, VrmError) else part[0] for part in prepared]
+        waiting = [(place, part) for place, part in enumerate(prepared) if not isinstance(part, VrmError)]
+        commands = [(place, part[1]) for place, part in waiting if part[1] is not None]
+        results = self._runtime.apply(self._epoch, [command for _, command in commands])
+        for (place, _), result in zip(commands, results, strict=True):
+            if isinstance(result, VrmError):
+                answers[place] = result
+        return answers
+
+    def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
+        """Settle authorizations by what the Ledger holds; each gets its receipt or its own error."""
+        subjects = self._runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
+        answers: list[AppendReceipt | VrmError] = []
+        commands: list[tuple[int, Command]] = []
+        for place, authorization_id in enumerate(authorization_ids):
+            try:
+                receipt, command = self._settlement(authorization_id, subjects.get(authorization_id))
+            except VrmError as error:
+                answers.append(error)
+                continue
+            answers.append(receipt)
+            commands.append((place, command))
+        results = self._runtime.apply(self._epoch, [command for _, command in commands])
+        for (place, _), result in zip(commands, results, strict=True):
+            if isinstance(result, VrmError):
+                answers[place] = result
+        return answers
+
+    def _prepare(self, digest: str) -> tuple[Authorization, Command | None] | VrmError:
+        try:
+            proposal = Proposal.read(self._artifacts.read(digest), digest)
+            nouns = frozenset(body.noun for body in proposal.records)
+            flow = require_legal(proposal.transition, proposal.authority, nouns)
+            subject = self._runtime.subject(proposal.machine, proposal.subject_id)
+            unresolved = self._unresolved(subject)
+            if unresolved is not None:
+                return self._same_grant(unresolved, digest), None
+            authorization = self._authorization(proposal, flow, subject, digest)
+        except VrmError as error:
+            return error
+        return authorization, _grant_command(proposal, flow, authorization, subject)
+
+    def _authorization(self, proposal: Proposal, flow: Flow, subject: Subject | None, digest: str) -> Authorization:
+        if proposal.machine is not flow.machine:
+            raise IntegrityError("proposal.machine", proposal.machine.value, f"{flow.transition} moves {flow.machine}.")
+        if subject is None and flow.granted is not None:
+            raise NotFoundError(proposal.machine.value, proposal.subject_id, "Admit it before proposing for it.")
+        primary = [record for record in proposal.unpack() if record.kind.noun == flow.primary]
+        if len(primary) != 1:
+            raise IntegrityError("proposal.records", len(primary), f"Exactly one {flow.primary} is expected.")
+        return Authorization(
+            namespace=proposal.namespace,
+            transition=proposal.transition,
+            authority=proposal.authority,
+            machine=proposal.machine,
+            subject_id=proposal.subject_id,
+            run_id=proposal.run_id,
+            origin_phase=Phase.REGISTERING if subject is None else subject.phase,
+            generation=proposal.generation,
+            fence=proposal.fence,
+            expected_id=str(primary[0].id),
+            expected_digest=primary[0].payload_digest,
+            proposal_digest=digest,
+            granted_at=self._clock(),
+        )
+
+    def _unresolved(self, subject: Subject | None) -> Authorization | None:
+        """Return the authorization that the subject is waiting for, if its last grant is not settled."""
+        if subject is None:
+            return None
+        latest = parse_canonical(subject.facts).get("authorization")
+        if latest is None:
+            return None
+        stored = self._runtime.subject(Machine.AUTHORIZATION, latest)
+        if stored is None or stored.phase is not Phase.GRANTED:
+            return None
+        return Authorization.load(stored.body)
+
+    @staticmethod
+    def _same_grant(unresolved: Authorization, digest: str) -> Authorization:
+        if unresolved.proposal_digest != digest:
+            raise StaleError(
+                "authorization", unresolved.id, "An earlier grant of this subject is unresolved; recover it first."
+            )
+        return unresolved
+
+    def _settlement(self, authorization_id: str, subject: Subject | None) -> tuple[AppendReceipt, Command]:
+        if subject is None:
+            raise NotFoundError("authorization", authorization_id, "It was never granted.")
+        authorization = Authorization.load(subject.body)
+        receipt = self._ledger.receipt(authorization.namespace, authorization_id)
+        if receipt is None:
+            raise NotFoundError("receipt", authorization_id, "The Ledger has no answer yet; append again.")
+        if receipt.permit_digest != authorization.canonical_digest:
+            raise IntegrityError("receipt", authorization_id, "The receipt answers another authorization.")
+        self._read_back(authorization, receipt)
+        flow = FLOWS[authorization.transition]
+        if receipt.committed:
+            own, other, settled = Event.COMMIT, flow.committed, Phase.COMMITTED
+        else:
+            own, other = Event.RETIRE, (flow.retired or {})[authorization.origin_phase]
+            settled = Phase.RETIRED_NO_COMMIT
+        if other is None:
+            raise IntegrityError("flow", flow.transition.value, "A granted flow has an event for its success.")
+        command = Command(
+            key=(Machine.AUTHORIZATION, authorization_id),
+            key_phase=settled,
+            moves=(
+                Move(machine=Machine.AUTHORIZATION, id=authorization_id, event=own, generation=1, fence=1),
+                Move(
+                    machine=authorization.machine,
+                    id=authorization.subject_id,
+                    event=other,
+                    generation=authorization.generation,
+                    fence=authorization.fence,
+                ),
+            ),
+        )
+        return receipt, command
+
+    def _read_back(self, authorization: Authorization, receipt: AppendReceipt) -> None:
+        wanted = authorization.expected_id if receipt.committed else str(receipt.no_commit_id)
+        stored = self._ledger.get(wanted)
+        if stored is None:
+            raise IntegrityError("receipt", wanted, "The receipt names a record that the Ledger does not hold.")
+        record = stored.load()
+        if receipt.committed and record.payload_digest != authorization.expected_digest:
+            raise IntegrityError("record", wanted, "The Ledger holds other bytes than were authorized.")
+
+
+def _grant_command(proposal: Proposal, flow: Flow, authorization: Authorization, subject: Subject | None) -> Command:
+    creates = [
+        Create(
+            machine=Machine.AUTHORIZATION,
+            id=str(authorization.id),
+            run_id=proposal.run_id,
+            phase=Phase.GRANTED,
+            body=authorization.canonical.decode(),
+        )
+    ]
+    moves = []
+    facts = canonical_bytes({"authorization": str(authorization.id)}).decode()
+    if flow.granted is None:
+        body = canonical_bytes({"proposal_digest": authorization.proposal_digest}).decode()
+        creates.append(
+            Create(
+                machine=proposal.machine,
+                id=proposal.subject_id,
+                run_id=proposal.run_id,
+                phase=authorization.origin_phase,
+                body=body if subject is None else subject.body,
+            )
+        )
+    else:
+        moves.append(
+            Move(
+                machine=proposal.machine,
+                id=proposal.subject_id,
+                event=flow.granted,
+                generation=proposal.generation,
+                fence=proposal.fence,
+                facts=facts,
+            )
+        )
+    return Command(
+        key=(Machine.AUTHORIZATION, str(authorization.id)),
+        requires=(Require(machine=Machine.RUN, id=proposal.run_id, phase=Phase.RUNNING),),
+        creates=tuple(creates),
+        moves=tuple(moves),
+    )

@@ -1,0 +1,112 @@
+"""Content-addressed bytes behind fsspec: a folder by default, any fsspec URL by setting.
+
+Rules kept here: the name of an artifact is its SHA-256, so publishing twice is one artifact; bytes are durable before
+their digest is returned (in a folder: file and folder are synced); what is read is verified, and bytes that do not
+match their name are an error, never data. Who may drop an artifact is decided by the Runtime's reference table alone.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from records.canonical import digest_bytes, is_digest
+from records.errors import IntegrityError, InvalidInputError, NotFoundError, UnavailableError
+from records.values import ArtifactRef
+
+
+class ArtifactStore:
+    """The artifact bytes under one fsspec URL."""
+
+    def __init__(self, url: str) -> None:
+        """Open the store; a plain path is a folder, which is made when missing.
+
+        Raises:
+            UnavailableError: the URL's protocol or folder cannot be used.
+        """
+        try:
+            self._files, self._root = fsspec.core.url_to_fs(url)
+            self._files.makedirs(self._root, exist_ok=True)
+        except (OSError, ValueError, ImportError) as error:
+            raise UnavailableError("artifact store", url, f"Give a folder or an fsspec URL: {error}") from error
+        self.url = url
+
+    def publish(self, data: bytes) -> str:
+        """Store bytes durably and return their digest."""
+        return self.publish_many([data])[0]
+
+    def publish_many(self, items: Sequence[bytes]) -> list[str]:
+        """Store several byte strings durably and return their digests in order; folders are synced once."""
+        digests = [digest_bytes(data) for data in items]
+        missing = {digest: data for digest, data in zip(digests, items, strict=True) if not self.holds(digest)}
+        try:
+            if isinstance(self._files, LocalFileSystem):
+                _write_durably({self._path(digest): data for digest, data in missing.items()})
+            else:
+                for digest, data in missing.items():
+                    self._files.pipe_file(self._path(digest), data)
+        except OSError as error:
+            raise UnavailableError("artifact store", self.url, f"The bytes could not be written: {error}") from error
+        return digests
+
+    def reference(self, role: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:
+        """Store bytes and return the reference that a record holds."""
+        return ArtifactRef(role=role, sha256=self.publish(data), size_bytes=len(data), media_type=media_type)
+
+    def holds(self, digest: str) -> bool:
+        """Tell whether the bytes are there; they are verified when read."""
+        return bool(self._files.exists(self._path(digest)))
+
+    def read(self, digest: str) -> bytes:
+        """Return the bytes of a digest.
+
+        Raises:
+            NotFoundError: they are not in the store.
+            IntegrityError: the stored bytes have another digest.
+        """
+        try:
+            data: bytes = self._files.cat_file(self._path(digest))
+        except FileNotFoundError as error:
+            raise NotFoundError("artifact", digest, "Its bytes are missing; restore the artifact store.") from error
+        if digest_bytes(data) != digest:
+            raise IntegrityError("artifact", digest, "The stored bytes were changed; restore the artifact store.")
+        return data
+
+    def location(self, digest: str) -> str:
+        """Return where the bytes lie, for a process that reads them itself and checks the digest again."""
+        return self._path(digest)
+
+    def digests(self) -> Iterable[str]:
+        """Return every digest in the store, sorted."""
+        found = (path.rpartition("/")[2] for path in self._files.find(self._root))
+        return sorted(name for name in found if is_digest(name))
+
+    def _path(self, digest: str) -> str:
+        if not is_digest(digest):
+            raise InvalidInputError("artifact digest", digest, "Give 64 lower-case hex digits.")
+        return f"{self._root}/{digest[:2]}/{digest}"
+
+
+def _write_durably(files: dict[str, bytes]) -> None:
+    folders = {Path(path).parent for path in files}
+    made = [folder for folder in folders if not folder.exists()]
+    for folder in made:
+        folder.mkdir(parents=True, exist_ok=True)
+    for path, data in files.items():
+        draft = f"{path}.{uuid.uuid4().hex}"
+        with Path(draft).open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(draft).rename(path)
+    for folder in folders | {folder.parent for folder in made}:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

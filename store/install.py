@@ -1,0 +1,153 @@
+"""Bringing a database up to this program's schema, or refusing it.
+
+Rules kept here:
+
+- a schema that is ours carries a revision row; one of the same name without it is foreign and is never touched;
+- everything is made in one transaction, so a half-made schema cannot be met;
+- opening compares the revision and the digest of the definition and refuses what is unknown or partial;
+- append-only tables get triggers against UPDATE, DELETE and TRUNCATE, and the application role gets no more than it needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, LiteralString, cast
+
+import sqlalchemy as sa
+from psycopg import sql
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from records.canonical import digest_bytes
+from records.errors import IntegrityError, InvalidInputError
+from store.database import Connection, connect, one, translated
+
+REVISION: Final = "1"
+
+_REFUSE: Final = """
+CREATE FUNCTION {schema}.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% on %.%: records are append-only', TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME;
+END $$
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """A schema as this program wants it."""
+
+    schema: str
+    metadata: sa.MetaData
+    append_only: tuple[str, ...]
+    movable: tuple[str, ...]
+
+    def statements(self) -> list[str]:
+        """Return the DDL, in an order that satisfies every foreign key."""
+        dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
+        tables = self.metadata.sorted_tables
+        made = [str(CreateTable(table).compile(dialect=dialect)) for table in tables]
+        indexes = [index for table in tables for index in sorted(table.indexes, key=lambda item: str(item.name))]
+        return made + [str(CreateIndex(index).compile(dialect=dialect)) for index in indexes]
+
+    @property
+    def digest(self) -> str:
+        """The digest of the definition; it changes with every table, column and constraint."""
+        parts = [*self.statements(), *sorted(self.append_only), *sorted(self.movable)]
+        return digest_bytes("\n".join(parts).encode())
+
+
+def install(admin_dsn: str, application_role: str, definition: Definition) -> None:
+    """Make the schema if the database has none, or check that it has this one.
+
+    Raises:
+        IntegrityError: the database holds a schema of that name that is not this program's, or another revision of it.
+        UnavailableError: the server cannot be reached.
+    """
+    connection = connect(admin_dsn, "install")
+    try:
+        with translated("install"), connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('vrm install'))")
+            if _exists(connection, definition.schema):
+                check(connection, definition)
+            else:
+                _create(connection, application_role, definition)
+    finally:
+        connection.close()
+
+
+def check(connection: Connection, definition: Definition) -> None:
+    """Refuse a database that does not hold exactly this schema.
+
+    Raises:
+        IntegrityError: the schema is missing, foreign, partial or of another revision.
+    """
+    schema = definition.schema
+    if not _exists(connection, schema):
+        raise IntegrityError("database", f"no schema {schema}", "Run `vrm up` once to create it.")
+    if one(connection.execute("SELECT to_regclass(%s)", [f"{schema}.schema_revision"]).fetchone()) is None:
+        raise IntegrityError(
+            "database", f"a foreign schema {schema}", "Give a database of its own to vrm; this one was left untouched."
+        )
+    row = connection.execute(
+        _sql("SELECT revision, definition_digest FROM {schema}.schema_revision", schema)
+    ).fetchone()
+    if row != (REVISION, definition.digest):
+        found = row[0] if row else "none"
+        raise IntegrityError(
+            f"{schema}.schema_revision", found, f"This program needs revision {REVISION}; use the version that made it."
+        )
+    wanted = {table.name for table in definition.metadata.sorted_tables}
+    listed = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [schema]).fetchall()
+    missing = sorted(wanted - {name for (name,) in listed})
+    if missing:
+        raise IntegrityError(f"{schema} tables", ", ".join(missing), "The schema is partial; restore it from a backup.")
+
+
+def _exists(connection: Connection, schema: str) -> bool:
+    return bool(one(connection.execute("SELECT to_regnamespace(%s) IS NOT NULL", [schema]).fetchone()))
+
+
+def _create(connection: Connection, role: str, definition: Definition) -> None:
+    schema = definition.schema
+    if not role.replace("_", "").isalnum():
+        raise InvalidInputError("application role", role, "Use letters, digits and underscores.")
+    connection.execute(_sql("CREATE SCHEMA {schema}", schema))
+    for statement in definition.statements():
+        connection.execute(cast("LiteralString", statement))
+    connection.execute(_sql(_REFUSE, schema))
+    for table in definition.append_only:
+        _guard_table(connection, schema, table)
+    connection.execute(
+        _sql(
+            "CREATE TABLE {schema}.schema_revision (revision text PRIMARY KEY, definition_digest text NOT NULL)", schema
+        )
+    )
+    connection.execute(
+        _sql("INSERT INTO {schema}.schema_revision VALUES (%s, %s)", schema), [REVISION, definition.digest]
+    )
+    grants = sql.Identifier(role)
+    connection.execute(_sql("GRANT USAGE ON SCHEMA {schema} TO {role}", schema, role=grants))
+    connection.execute(_sql("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}", schema, role=grants))
+    for table in definition.append_only:
+        connection.execute(_on("GRANT INSERT ON {table} TO {role}", schema, table, role=grants))
+    for table in definition.movable:
+        connection.execute(_on("GRANT INSERT, UPDATE ON {table} TO {role}", schema, table, role=grants))
+
+
+def _guard_table(connection: Connection, schema: str, table: str) -> None:
+    for event, scope in (("UPDATE OR DELETE", "ROW"), ("TRUNCATE", "STATEMENT")):
+        name = sql.Identifier(f"{table[:40]}_keeps_{scope.lower()}")
+        statement = (
+            f"CREATE TRIGGER {{name}} BEFORE {event} ON {{table}} FOR EACH {scope} "
+            "EXECUTE FUNCTION {schema}.refuse_change()"
+        )
+        connection.execute(_on(statement, schema, table, name=name))
+        connection.execute(_on("ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}", schema, table, name=name))
+
+
+def _sql(statement: str, schema: str, **parts: Any) -> sql.Composed:
+    return sql.SQL(cast("LiteralString", statement)).format(schema=sql.Identifier(schema), **parts)
+
+
+def _on(statement: str, schema: str, table: str, **parts: Any) -> sql.Composed:
+    return _sql(statement, schema, table=sql.Identifier(schema, table), **parts)

@@ -1,0 +1,1 @@
+"""The Experiment Ledger: schema, commit algorithm and its two adapters."""

@@ -1,0 +1,260 @@
+"""The commit algorithm of the Ledger, once, over the primitives that an adapter gives.
+
+Order of checks inside one append (design, sections 3 and 5):
+
+1. the permit: a known one gets its receipt again, one with another digest is an identity conflict;
+2. the registry row: authority and record kinds;
+3. for granted appends the typed refusals, in the row's order of precedence: guard, expected heads, existing records,
+   payload; a refusal writes one no-commit receipt and nothing else;
+4. the records with positions, chain and frontiers, the head moves, the receipt.
+
+A direct append has no no-commit: what would be one is an error, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from records.appends import Append, AppendReceipt, JournalRow, NamespaceHead
+from records.base import Frontier, Record
+from records.errors import FencedError, IdentityConflictError, IntegrityError, StaleError, VrmError
+from records.flows import Flow, require_legal
+from records.ids import AuthorizationId
+from records.knowledge import GENESIS, HeadMove
+from records.outcomes import NoCommitReason, NoCommitReceipt, ObservedHead
+from store.ledger.port import LedgerReader, Refusal, Request
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A record with the journal row that it gets."""
+
+    record: Record
+    row: JournalRow
+
+
+class LedgerTransaction(LedgerReader, Protocol):
+    """The primitives of one open write transaction."""
+
+    def check_fences(self, fences: Iterable[tuple[str, int]]) -> None:
+        """Hold every epoch row to the end of the transaction; FencedError if one has moved on."""
+
+    def lock_namespaces(self, namespaces: Sequence[str]) -> dict[str, NamespaceHead]:
+        """Lock the journals of the namespaces, which come sorted, and return where they stand."""
+
+    def payload_digests(self, record_ids: Iterable[str]) -> dict[str, tuple[int, str]]:
+        """Return position and payload digest of those records that exist."""
+
+    def savepoint(self) -> AbstractContextManager[object]:
+        """Undo what happened inside if it ends with an error."""
+
+    def insert(self, placed: Sequence[Placed]) -> None:
+        """Write records, their children and their journal rows."""
+
+    def insert_receipt(self, receipt: AppendReceipt) -> None:
+        """Write the receipt of a permit."""
+
+    def move_head(self, move: HeadMove, namespace: str) -> bool:
+        """Compare-and-swap one scope variant's head; False if it is not where it was expected."""
+
+    def save_namespace(self, head: NamespaceHead) -> None:
+        """Write where the journal of a namespace now stands."""
+
+
+def chain(previous: str, namespace: str, position: int, record: Record) -> str:
+    """Return the chain digest of a journal row: SHA-256 over its predecessor's digest and its own facts."""
+    facts = "\n".join((previous, namespace, str(position), record.kind.noun, record.id, record.payload_digest))
+    return hashlib.sha256(b"vrm/ledger-chain/v1\0" + facts.encode()).hexdigest()
+
+
+def commit_group(
+    transaction: LedgerTransaction, fences: Sequence[tuple[str, int]], group: Sequence[Request]
+) -> list[AppendReceipt | VrmError]:
+    """Carry out a group; each request gets its receipt or its own error.
+
+    Raises:
+        FencedError: an epoch has moved on; the adapter rolls the whole group back.
+    """
+    every = {*fences, *(fence for request in group for fence in request.append.fences)}
+    transaction.check_fences(sorted(every))
+    names = sorted({request.append.namespace for request in group})
+    state = _Group(transaction, transaction.lock_namespaces(names))
+    state.load(group)
+    answers: list[AppendReceipt | VrmError] = []
+    for request in group:
+        try:
+            answers.append(state.carry_out(request))
+        except FencedError:
+            raise
+        except VrmError as error:
+            answers.append(error)
+    for name in names:
+        transaction.save_namespace(state.heads[name])
+    return answers
+
+
+class _Group:
+    """The moving state of one group: journal heads, known receipts, known records."""
+
+    def __init__(self, transaction: LedgerTransaction, heads: dict[str, NamespaceHead]) -> None:
+        self.transaction = transaction
+        self.heads = heads
+        self.receipts: dict[tuple[str, str], AppendReceipt] = {}
+        self.known: dict[str, tuple[int, str]] = {}
+
+    def load(self, group: Sequence[Request]) -> None:
+        for name in self.heads:
+            keys = [request.append.permit_key for request in group if request.append.namespace == name]
+            for key, receipt in self.transaction.receipts(name, keys).items():
+                self.receipts[name, key] = receipt
+        self.known = self.transaction.payload_digests(
+            {str(record.id) for request in group for record in request.append.records}
+        )
+
+    def carry_out(self, request: Request) -> AppendReceipt:
+        append = request.append
+        earlier = self.receipts.get((append.namespace, append.permit_key))
+        if earlier is not None:
+            return _replay(earlier, append)
+        flow = require_legal(append.transition, append.authority, append.nouns)
+        before = self.heads[append.namespace]
+        try:
+            with self.transaction.savepoint():
+                refusal = self._refusal(request, flow)
+                receipt = self._write(append) if refusal is None else self._refuse(append, refusal)
+        except VrmError as error:
+            self.heads[append.namespace] = before
+            if not flow.is_granted or not isinstance(error, IntegrityError | IdentityConflictError):
+                raise
+            with self.transaction.savepoint():
+                receipt = self._refuse(append, Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, str(error)))
+        self.receipts[append.namespace, append.permit_key] = receipt
+        if receipt.committed:
+            for record, position in zip(append.records, receipt.positions, strict=True):
+                self.known[str(record.id)] = (position, record.payload_digest)
+        return receipt
+
+    def _refusal(self, request: Request, flow: Flow) -> Refusal | None:
+        """Return the first refusal in the row's order of precedence, or raise it for a direct append."""
+        append = request.append
+        found = [request.guard(self.transaction, append), self._stale_heads(append), self._existing(append, flow)]
+        refusals = [refusal for refusal in found if refusal is not None]
+        if not refusals:
+            return None
+        if not flow.is_granted:
+            raise IdentityConflictError(append.transition.value, refusals[0].detail, "Nothing was written.")
+        return min(refusals, key=lambda refusal: flow.reasons.index(refusal.reason))
+
+    def _stale_heads(self, append: Append) -> Refusal | None:
+        if not append.heads:
+            return None
+        wanted = {move.scope_variant_id: move.expected for move in reversed(append.heads)}
+        heads = self.transaction.variant_heads(append.namespace, wanted)
+        stale = tuple(
+            ObservedHead(scope_variant_id=variant, expected=expected, observed=observed)
+            for variant, expected in sorted(wanted.items())
+            if (observed := heads[variant].event_id if variant in heads else GENESIS) != expected
+        )
+        if not stale:
+            return None
+        return Refusal(NoCommitReason.LIFECYCLE_HEAD_STALE, f"{len(stale)} expected heads have moved on", stale)
+
+    def _existing(self, append: Append, flow: Flow) -> Refusal | None:
+        for record in append.records:
+            known = self.known.get(str(record.id))
+            if known is None:
+                continue
+            if known[1] != record.payload_digest:
+                return Refusal(NoCommitReason.CANONICAL_RECORD_CONFLICT, f"{record.id} is stored with other bytes")
+            if record.kind.noun not in flow.shared:
+                return Refusal(NoCommitReason.CANONICAL_RECORD_CONFLICT, f"{record.id} is stored already")
+        return None
+
+    def _write(self, append: Append) -> AppendReceipt:
+        placed, positions = [], []
+        for record in append.records:
+            known = self.known.get(str(record.id))
+            if known is None:
+                placed.append(self._place(record, append))
+                positions.append(placed[-1].row.position)
+            else:
+                positions.append(known[0])
+        self.transaction.insert(placed)
+        for move in append.heads:
+            if not self.transaction.move_head(move, append.namespace):
+                raise StaleError("scope_variant_head", move.scope_variant_id, "Read the head again and propose again.")
+        receipt = _receipt(append, positions)
+        self.transaction.insert_receipt(receipt)
+        return receipt
+
+    def _refuse(self, append: Append, refusal: Refusal) -> AppendReceipt:
+        proof = NoCommitReceipt(
+            namespace=append.namespace,
+            created_at=append.records[0].created_at,
+            authorization_id=AuthorizationId(append.permit_key),
+            authorization_digest=append.permit_digest,
+            transition=append.transition.value,
+            reason=refusal.reason,
+            detail=refusal.detail[:2000],
+            heads=refusal.heads,
+        )
+        placed = self._place(proof, append)
+        self.transaction.insert([placed])
+        receipt = _receipt(append, [placed.row.position], proof)
+        self.transaction.insert_receipt(receipt)
+        return receipt
+
+    def _place(self, record: Record, append: Append) -> Placed:
+        if record.namespace != append.namespace:
+            raise IntegrityError("namespace", record.namespace, f"This append is for {append.namespace}.")
+        head = self.heads[append.namespace]
+        position = head.position + 1
+        digest = chain(head.chain_digest, head.namespace, position, record)
+        moved = replace(head, position=position, chain_digest=digest)
+        match record.kind.frontier:
+            case Frontier.EVIDENCE:
+                moved = replace(moved, evidence=position)
+            case Frontier.LIFECYCLE:
+                moved = replace(moved, lifecycle=position)
+            case Frontier.RETENTION:
+                moved = replace(moved, retention=position)
+            case None:
+                pass
+        self.heads[append.namespace] = moved
+        row = JournalRow(
+            namespace=head.namespace,
+            position=position,
+            noun=record.kind.noun,
+            id=str(record.id),
+            payload_digest=record.payload_digest,
+            chain_digest=digest,
+            permit_key=append.permit_key,
+        )
+        return Placed(record, row)
+
+
+def _replay(earlier: AppendReceipt, append: Append) -> AppendReceipt:
+    if earlier.permit_digest != append.permit_digest:
+        raise IdentityConflictError(
+            "permit", append.permit_key, "This permit was used for another request; nothing was written."
+        )
+    return earlier
+
+
+def _receipt(append: Append, positions: Sequence[int], proof: NoCommitReceipt | None = None) -> AppendReceipt:
+    records: Sequence[Record] = append.records if proof is None else [proof]
+    return AppendReceipt(
+        namespace=append.namespace,
+        transition=append.transition,
+        authority=append.authority,
+        permit_key=append.permit_key,
+        permit_digest=append.permit_digest,
+        record_ids=tuple(str(record.id) for record in records),
+        positions=tuple(positions),
+        no_commit_id=None if proof is None else NoCommitReceipt.kind.id_class(proof.id),  # type: ignore[arg-type]  # the id class of this kind is NoCommitId
+        reason=None if proof is None else proof.reason,
+    )

@@ -1,0 +1,110 @@
+"""The seam of the Experiment Ledger: what an adapter promises. Not meant for implementation outside this project.
+
+Contract, for every adapter:
+
+- `commit` MUST answer each request with the one receipt that its permit will ever get, or with the error of that
+  request alone; a request that fails leaves no trace and does not disturb its neighbours in the group;
+- a receipt MUST NOT be returned before it is durable;
+- positions MUST be gapless and in commit order per namespace, each row chained to its predecessor;
+- a stale epoch MUST abort the whole group with `FencedError`, with nothing written;
+- a guard sees the state inside the transaction, and MUST NOT call back into the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from records.appends import Append, AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
+from records.errors import VrmError
+from records.outcomes import NoCommitReason, ObservedHead
+
+FindValue = str | int | bool | Sequence[str] | None
+"""What a column may be compared with; a sequence means any of its members."""
+
+
+class LedgerReader(Protocol):
+    """Read access; every list is in journal order."""
+
+    def get(self, record_id: str) -> StoredRecord | None:
+        """Return a record by id."""
+
+    def get_many(self, record_ids: Iterable[str]) -> dict[str, StoredRecord]:
+        """Return the records among `record_ids` that exist, by id."""
+
+    def find(self, noun: str, namespace: str, **equal: FindValue) -> list[StoredRecord]:
+        """Return the records of a kind whose indexed columns equal the values given."""
+
+    def namespace_head(self, namespace: str) -> NamespaceHead:
+        """Return where the journal of a namespace stands; position 0 where it is empty."""
+
+    def namespaces(self) -> list[str]:
+        """Return every namespace that holds a record, sorted."""
+
+    def variant_heads(self, namespace: str, scope_variant_ids: Iterable[str] | None = None) -> dict[str, Head]:
+        """Return the heads of the scope variants given, or of all, by scope variant id."""
+
+    def receipt(self, namespace: str, permit_key: str) -> AppendReceipt | None:
+        """Return the receipt that a permit got."""
+
+    def receipts(self, namespace: str, permit_keys: Iterable[str]) -> dict[str, AppendReceipt]:
+        """Return the receipts among `permit_keys` that exist, by permit key."""
+
+    def journal(self, namespace: str, after: int = 0, limit: int = 1000) -> list[JournalRow]:
+        """Return journal rows with a position beyond `after`."""
+
+    def resolve(self, prefix: str, limit: int = 10) -> list[str]:
+        """Return ids that begin with `prefix`, sorted; `prefix` may leave out the noun."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A typed reason to write nothing, found inside the transaction."""
+
+    reason: NoCommitReason
+    detail: str
+    heads: tuple[ObservedHead, ...] = ()
+
+
+Guard = Callable[[LedgerReader, Append], Refusal | None]
+
+
+def no_guard(_reader: LedgerReader, _append: Append) -> None:
+    """Refuse nothing."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One logical append with the guard that is asked inside its transaction."""
+
+    append: Append
+    guard: Guard = no_guard
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Ownership of a resource as claimed: valid until somebody else claims it."""
+
+    resource: str
+    number: int
+
+
+class LedgerStore(LedgerReader, Protocol):
+    """The Ledger as its one writer sees it."""
+
+    def claim(self, resource: str, holder: str) -> Epoch:
+        """Take ownership of a resource; whoever owned it before is refused from its next statement on."""
+
+    def commit(self, epoch: Epoch, group: Sequence[Request]) -> list[AppendReceipt | VrmError]:
+        """Write a group of appends in one physical commit; see the contract of this module."""
+
+    def reading(self) -> AbstractContextManager[LedgerReader]:
+        """Open one read transaction: everything read in it is of one moment."""
+
+    def table_counts(self) -> Mapping[str, int]:
+        """Return the number of records of each kind, for `vrm status`."""
+
+    def close(self) -> None:
+        """Give back connections; ownership is not released, the next owner claims."""

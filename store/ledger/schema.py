@@ -1,0 +1,205 @@
+"""The tables of the Ledger, made from the kind registry (design, section 5).
+
+Every kind has a table of its own: id, namespace, journal position, payload as canonical text, and the indexed columns.
+A column typed as the id of a kind is a foreign key together with the namespace, so no record can point into another
+namespace. A list of a payload that is also kept as rows is a child table. What is not generated stands at the end: the
+journal, receipts, heads and owners. Tables of records are append-only by trigger and by grant.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+import sqlalchemy as sa
+
+import records.decisions
+import records.evidence
+import records.ingestion
+import records.knowledge
+import records.outcomes
+import records.snapshots  # noqa: F401  # the imports fill the kind registry
+from records.base import KINDS, Child, Id, Kind, Model, Record
+from store.install import Definition
+
+SCHEMA: Final = "ledger"
+LOGICAL_COLUMNS: Final = ("id", "namespace", "position", "payload")
+
+metadata = sa.MetaData(schema=SCHEMA)
+
+
+def column_names(kind: Kind) -> tuple[str, ...]:
+    """Return the indexed columns of a kind: fields typed as the id of a kind, unique ones, and declared ones."""
+    names = [name for name, field in kind.model.model_fields.items() if referenced(field.annotation)]
+    names += [name for columns in kind.unique for name in columns]
+    return tuple(dict.fromkeys(name for name in [*names, *kind.columns] if name not in LOGICAL_COLUMNS))
+
+
+def referenced(annotation: Any) -> Kind | None:
+    """Return the kind that a field's annotation refers to; None for a field that also allows a literal."""
+    options = _options(annotation)
+    if any(typing.get_origin(option) is Literal for option in options):
+        return None
+    nouns = [option.noun for option in options if isinstance(option, type) and issubclass(option, Id)]
+    return KINDS.get(nouns[0]) if nouns else None
+
+
+def _options(annotation: Any) -> tuple[Any, ...]:
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return typing.get_args(annotation)
+    return (annotation,)
+
+
+def _column(name: str, annotation: Any) -> sa.Column[Any]:
+    options = _options(annotation)
+    plain = next(option for option in options if option is not type(None))
+    nullable = type(None) in options
+    if isinstance(plain, type) and issubclass(plain, StrEnum):
+        legal = ", ".join(f"'{member.value}'" for member in plain)
+        return sa.Column(name, sa.Text, sa.CheckConstraint(f"{name} IN ({legal})"), nullable=nullable)
+    if typing.get_origin(plain) is typing.Annotated:
+        plain = typing.get_args(plain)[0]
+    if plain is bool:
+        return sa.Column(name, sa.Boolean, nullable=nullable)
+    return sa.Column(name, sa.BigInteger if plain is int else sa.Text, nullable=nullable)
+
+
+def _foreign_keys(model: type[Model], names: tuple[str, ...]) -> list[sa.ForeignKeyConstraint]:
+    keys = []
+    for name in names:
+        target = referenced(model.model_fields[name].annotation)
+        if target is not None:
+            remote = [f"{SCHEMA}.{target.table}.namespace", f"{SCHEMA}.{target.table}.id"]
+            keys.append(sa.ForeignKeyConstraint(["namespace", name], remote))
+    return keys
+
+
+def _record_table(kind: Kind) -> sa.Table:
+    names = column_names(kind)
+    fields = kind.model.model_fields
+    unique = [sa.UniqueConstraint(*columns, name=f"{kind.table}_one_{'_'.join(columns)}") for columns in kind.unique]
+    indexes = [sa.Index(f"{kind.table}_by_{name}", "namespace", name) for name in names if (name,) not in kind.unique]
+    return sa.Table(
+        kind.table,
+        metadata,
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("namespace", sa.Text, nullable=False),
+        sa.Column("position", sa.BigInteger, nullable=False),
+        *(_column(name, fields[name].annotation) for name in names),
+        sa.Column("payload", sa.Text, nullable=False),
+        sa.UniqueConstraint("namespace", "id"),
+        *_foreign_keys(kind.model, names),
+        *unique,
+        *indexes,
+    )
+
+
+def child_model(model: type[Record], child: Child) -> type[Model]:
+    """Return the model of the items of a list field."""
+    item = typing.get_args(model.model_fields[child.path].annotation)[0]
+    if typing.get_origin(item) is tuple:
+        item = typing.get_args(item)[0]
+    return typing.cast("type[Model]", item)
+
+
+def _child_table(kind: Kind, child: Child) -> sa.Table:
+    model = child_model(kind.model, child)
+    parent = [f"{SCHEMA}.{kind.table}.namespace", f"{SCHEMA}.{kind.table}.id"]
+    columns = [_column(name, model.model_fields[name].annotation) for name in child.columns if name != "ordinal"]
+    return sa.Table(
+        child.table,
+        metadata,
+        sa.Column("parent_id", sa.Text, primary_key=True),
+        sa.Column("ordinal", sa.BigInteger, primary_key=True),
+        sa.Column("namespace", sa.Text, nullable=False),
+        *columns,
+        sa.ForeignKeyConstraint(["namespace", "parent_id"], parent),
+        *_foreign_keys(model, child.columns),
+    )
+
+
+RECORD_TABLES: Final[dict[str, sa.Table]] = {noun: _record_table(kind) for noun, kind in KINDS.items()}
+"""The table of each kind."""
+
+CHILD_TABLES: Final[dict[str, sa.Table]] = {
+    child.table: _child_table(kind, child) for kind in KINDS.values() for child in kind.children
+}
+"""The child tables by name."""
+
+JOURNAL: Final = sa.Table(
+    "ledger_commits_v1",
+    metadata,
+    sa.Column("namespace", sa.Text, primary_key=True),
+    sa.Column("position", sa.BigInteger, primary_key=True),
+    sa.Column("noun", sa.Text, nullable=False),
+    sa.Column("id", sa.Text, nullable=False),
+    sa.Column("payload_digest", sa.Text, nullable=False),
+    sa.Column("chain_digest", sa.Text, nullable=False),
+    sa.Column("permit_key", sa.Text, nullable=False),
+    sa.UniqueConstraint("noun", "id"),
+    sa.CheckConstraint("position > 0"),
+    sa.Index("ledger_commits_v1_by_id", "id", postgresql_ops={"id": "text_pattern_ops"}),
+)
+
+RECEIPTS: Final = sa.Table(
+    "append_receipts",
+    metadata,
+    sa.Column("namespace", sa.Text, primary_key=True),
+    sa.Column("permit_key", sa.Text, primary_key=True),
+    sa.Column("permit_digest", sa.Text, nullable=False),
+    sa.Column("transition", sa.Text, nullable=False),
+    sa.Column("receipt", sa.Text, nullable=False),
+)
+
+NAMESPACE_HEADS: Final = sa.Table(
+    "namespace_heads",
+    metadata,
+    sa.Column("namespace", sa.Text, primary_key=True),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("chain_digest", sa.Text, nullable=False),
+    sa.Column("evidence", sa.BigInteger, nullable=False),
+    sa.Column("lifecycle", sa.BigInteger, nullable=False),
+    sa.Column("retention", sa.BigInteger, nullable=False),
+    sa.CheckConstraint("position >= greatest(evidence, lifecycle, retention)"),
+)
+
+VARIANT_HEADS: Final = sa.Table(
+    "scope_variant_heads",
+    metadata,
+    sa.Column("scope_variant_id", sa.Text, primary_key=True),
+    sa.Column("namespace", sa.Text, nullable=False),
+    sa.Column("event_id", sa.Text, nullable=False),
+    sa.Column("memory_id", sa.Text, nullable=False),
+    sa.Column("disposition", sa.Text, nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.ForeignKeyConstraint(
+        ["namespace", "event_id"],
+        [f"{SCHEMA}.knowledge_lifecycle_events.namespace", f"{SCHEMA}.knowledge_lifecycle_events.id"],
+    ),
+    sa.ForeignKeyConstraint(
+        ["namespace", "memory_id"], [f"{SCHEMA}.memory_records.namespace", f"{SCHEMA}.memory_records.id"]
+    ),
+)
+
+OWNERS: Final = sa.Table(
+    "owners",
+    metadata,
+    sa.Column("resource", sa.Text, primary_key=True),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("backend_pid", sa.BigInteger, nullable=False),
+    sa.Column("backend_start", sa.Text, nullable=False),
+)
+
+APPEND_ONLY: Final[tuple[str, ...]] = tuple(
+    table.name for table in (*RECORD_TABLES.values(), *CHILD_TABLES.values(), JOURNAL, RECEIPTS)
+)
+"""Tables that take INSERT and SELECT and nothing else."""
+
+MOVABLE: Final[tuple[str, ...]] = tuple(table.name for table in (NAMESPACE_HEADS, VARIANT_HEADS, OWNERS))
+"""Tables whose rows move forward by compare-and-swap; they never lose a row."""
+
+DEFINITION: Final = Definition(schema=SCHEMA, metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE)
+"""What `store.install` makes and checks."""

@@ -1,0 +1,1 @@
+"""The Durable Runtime: schema, command algorithm and its two adapters."""

@@ -1,0 +1,69 @@
+"""The Runtime in memory: the same logical semantics, for tests and simulation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+
+from records.errors import FencedError, VrmError
+from records.runtime import Applied, Command, Subject
+from records.states import Machine, Phase
+from store.ledger.port import Epoch
+from store.runtime.engine import Key, carry_out
+
+
+class MemoryRuntime:
+    """The Runtime of one process, in memory."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._subjects: dict[Key, Subject] = {}
+        self._owners: dict[str, int] = {}
+        self._lock = threading.RLock()
+
+    def subject(self, machine: Machine, subject_id: str) -> Subject | None:
+        """Return one subject."""
+        return self._subjects.get((machine, subject_id))
+
+    def subjects(self, machine: Machine, subject_ids: Iterable[str]) -> dict[str, Subject]:
+        """Return those subjects that exist, by id."""
+        found = {each: self._subjects.get((machine, each)) for each in subject_ids}
+        return {each: subject for each, subject in found.items() if subject is not None}
+
+    def find(self, machine: Machine, phases: Iterable[Phase] = (), run_id: str | None = None) -> list[Subject]:
+        """Return the subjects in one of the phases, of one Run if given, sorted by id."""
+        wanted = set(phases)
+        return [
+            subject
+            for (kind, _), subject in sorted(self._subjects.items())
+            if kind is machine and (not wanted or subject.phase in wanted) and run_id in (None, subject.run_id)
+        ]
+
+    def phase_counts(self) -> dict[str, dict[str, int]]:
+        """Return how many subjects each machine has in each phase."""
+        counts: dict[str, dict[str, int]] = {machine.value: {} for machine in Machine}
+        for (machine, _), subject in sorted(self._subjects.items()):
+            phases = counts[machine.value]
+            phases[subject.phase.value] = phases.get(subject.phase.value, 0) + 1
+        return counts
+
+    def claim(self, resource: str, holder: str) -> Epoch:  # noqa: ARG002  # the port names the holder
+        """Take ownership of a resource."""
+        with self._lock:
+            self._owners[resource] = self._owners.get(resource, 0) + 1
+            return Epoch(resource, self._owners[resource])
+
+    def apply(self, epoch: Epoch, commands: Sequence[Command]) -> list[Applied | VrmError]:
+        """Carry out a group of commands."""
+        with self._lock:
+            now = self._owners.get(epoch.resource)
+            if now != epoch.number:
+                raise FencedError(
+                    epoch.resource, f"epoch {epoch.number}, now {now}", "Another owner took over; stop and look it up."
+                )
+            outcome = carry_out(commands, self._subjects)
+            self._subjects |= outcome.created | outcome.changed
+            return outcome.answers
+
+    def close(self) -> None:
+        """Nothing to give back."""

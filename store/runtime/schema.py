@@ -1,0 +1,57 @@
+"""The tables of the Runtime: one per state machine, made from the machine registry, and the owners."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sqlalchemy as sa
+
+from records.states import Machine, phases_of
+from store.install import Definition
+
+SCHEMA: Final = "runtime"
+COLUMNS: Final = ("id", "run_id", "phase", "version", "generation", "fence", "body", "facts")
+
+metadata = sa.MetaData(schema=SCHEMA)
+
+
+def table_name(machine: Machine) -> str:
+    """Return the table of a machine."""
+    return {Machine.ACTIVITY: "activities"}.get(machine, f"{machine.value}s")
+
+
+def _table(machine: Machine) -> sa.Table:
+    legal = ", ".join(f"'{phase}'" for phase in phases_of(machine))
+    return sa.Table(
+        table_name(machine),
+        metadata,
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("run_id", sa.Text),
+        sa.Column("phase", sa.Text, sa.CheckConstraint(f"phase IN ({legal})"), nullable=False),
+        *(sa.Column(name, sa.BigInteger, nullable=False) for name in ("version", "generation", "fence")),
+        sa.Column("body", sa.Text, nullable=False),
+        sa.Column("facts", sa.Text, nullable=False),
+        sa.Index(f"{table_name(machine)}_by_phase", "phase", "run_id"),
+    )
+
+
+TABLES: Final[dict[Machine, sa.Table]] = {machine: _table(machine) for machine in Machine}
+"""The table of each machine."""
+
+OWNERS: Final = sa.Table(
+    "owners",
+    metadata,
+    sa.Column("resource", sa.Text, primary_key=True),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("backend_pid", sa.BigInteger, nullable=False),
+    sa.Column("backend_start", sa.Text, nullable=False),
+)
+
+DEFINITION: Final = Definition(
+    schema=SCHEMA,
+    metadata=metadata,
+    append_only=(),
+    movable=tuple(table.name for table in (*TABLES.values(), OWNERS)),
+)
+"""What `store.install` makes and checks."""
