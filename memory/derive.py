@@ -34,7 +34,8 @@ def profile_owner(work_item_id: WorkItemId) -> str:
 
 def derive(records: Records, authorization: Authorization) -> Records:
     """Return the records of the append: those proposed, and those that the flow derives."""
-    return _DERIVATIONS.get(authorization.transition, lambda same, _: same)(records, authorization)
+    derivation = _DERIVATIONS.get(authorization.transition)
+    return records if derivation is None else derivation(records, authorization)
 
 
 def _enqueue(records: Records, authorization: Authorization) -> Records:

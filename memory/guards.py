@@ -47,7 +47,7 @@ def _read(reader: LedgerReader, record_id: str, model: type[R]) -> R | None:
     return record if isinstance(record, model) else None
 
 
-def _evidence(reader: LedgerReader, append: Append) -> Refusal | None:
+def _evidence(_reader: LedgerReader, append: Append) -> Refusal | None:
     """A complete bundle must cross-validate before it is stored; an incomplete one stays episodic (VRM-W03)."""
     rows = {str(record.id): record for record in append.records}
     for experience in _of(append, Experience):

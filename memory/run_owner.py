@@ -4,8 +4,8 @@ Rules kept here:
 
 - a proposal is read back from the artifact store and checked before anything is granted;
 - one compare-and-swap on run, subject generation and fence creates the single-use authorization;
-- an attempt whose grant is unresolved gets no second one: the same proposal is answered with the same authorization, any
-  other is stale;
+- an attempt whose grant is unresolved gets no second one: the same proposal is answered with the same authorization,
+  any other is stale;
 - a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in.
 """
 

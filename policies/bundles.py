@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from policies.distillation_policy import CandidateReason
 from records.base import Record
@@ -23,6 +24,8 @@ from records.evidence import (
     Verification,
     VerifiedEvidenceBundle,
 )
+
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True)
@@ -41,34 +44,31 @@ def cross_validate(experience: Experience, rows: Mapping[str, Record]) -> Verifi
         return NotABundle(CandidateReason.MISSING_TRIAL_PROVENANCE, "the experience names no trial provenance")
     if experience.intervention_id is None:
         return NotABundle(CandidateReason.MISSING_TYPED_ACTION, "the experience names no intervention")
-    attempt = rows.get(experience.attempt_id)
-    contract = rows.get(attempt.contract_id) if isinstance(attempt, Attempt) else None
-    members = (
-        (rows.get(experience.hypothesis_id), Hypothesis),
-        (attempt, Attempt),
-        (rows.get(experience.observation_id), Observation),
-        (rows.get(experience.verification_id), Verification),
-        (rows.get(experience.intervention_id), Intervention),
-        (rows.get(experience.provenance_id), TrialProvenance),
-        (contract, EvaluationContract),
-    )
-    for row, model in members:
-        if not isinstance(row, model):
-            return NotABundle(CandidateReason.MISSING_TRIAL_PROVENANCE, f"no authoritative {model.kind.noun}")
-    bundle = VerifiedEvidenceBundle(
-        experience=experience,
-        hypothesis=members[0][0],
-        attempt=members[1][0],
-        observation=members[2][0],
-        verification=members[3][0],
-        intervention=members[4][0],
-        provenance=members[5][0],
-        contract=members[6][0],
-    )
+    try:
+        attempt = _row(rows, experience.attempt_id, Attempt)
+        bundle = VerifiedEvidenceBundle(
+            experience=experience,
+            hypothesis=_row(rows, experience.hypothesis_id, Hypothesis),
+            attempt=attempt,
+            observation=_row(rows, experience.observation_id, Observation),
+            verification=_row(rows, experience.verification_id, Verification),
+            intervention=_row(rows, experience.intervention_id, Intervention),
+            provenance=_row(rows, experience.provenance_id, TrialProvenance),
+            contract=_row(rows, attempt.contract_id, EvaluationContract),
+        )
+    except LookupError as missing:
+        return NotABundle(CandidateReason.MISSING_TRIAL_PROVENANCE, f"no authoritative {missing.args[0]}")
     broken = [rule for holds, rule in _ties(bundle) if not holds]
     if broken:
         return NotABundle(CandidateReason.MISSING_TRIAL_PROVENANCE, "; ".join(broken))
     return bundle
+
+
+def _row(rows: Mapping[str, Record], record_id: str, model: type[R]) -> R:
+    row = rows.get(record_id)
+    if isinstance(row, model):
+        return row
+    raise LookupError(model.kind.noun)
 
 
 def _ties(bundle: VerifiedEvidenceBundle) -> tuple[tuple[bool, str], ...]:

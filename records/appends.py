@@ -27,9 +27,9 @@ class RecordBody(Model):
 class Proposal(Model):
     """A worker's complete proposal of one granted append; published as a content-addressed artifact.
 
-    `subject_id` is the subject that the grant moves, `run_id` its Run, and `generation` and `fence` those of the attempt
-    that made the proposal; once that attempt is over the proposal can no longer be granted. `records` are the exact
-    bytes to be appended.
+    `subject_id` is the subject that the grant moves, `run_id` its Run, and `generation` and `fence` those of the
+    attempt that made the proposal; once that attempt is over the proposal can no longer be granted. `records` are the
+    exact bytes to be appended.
     """
 
     namespace: Namespace

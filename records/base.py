@@ -210,9 +210,10 @@ class Record(Model):
         super().__init_subclass__()
 
     @classmethod
-    def __pydantic_init_subclass__(cls, *, kind: Kind, **extra: Any) -> None:
+    def __pydantic_init_subclass__(cls, **header: Any) -> None:
         """Enter the model into the registry under its noun."""
-        super().__pydantic_init_subclass__(**extra)
+        kind: Kind = header.pop("kind")
+        super().__pydantic_init_subclass__(**header)
         if kind.noun in KINDS:
             raise ValueError(f"kind {kind.noun} is declared twice")
         object.__setattr__(kind, "model", cls)

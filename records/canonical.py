@@ -105,12 +105,8 @@ def _check(value: object, path: str) -> None:
             return
         case str():
             _check_text(value, path)
-        case int():
-            if abs(value) > MAX_SAFE_INTEGER:
-                raise InvalidRecordError(path, value, "Integers beyond 2^53 - 1 have no canonical form; use text.")
-        case float():
-            if not math.isfinite(value) or (value == 0 and math.copysign(1.0, value) < 0):
-                raise InvalidRecordError(path, value, "Give a finite number; minus zero is written as zero.")
+        case int() | float():
+            _check_number(value, path)
         case dict():
             for key, item in value.items():
                 if not isinstance(key, str):
@@ -122,6 +118,14 @@ def _check(value: object, path: str) -> None:
                 _check(item, f"{path}[{index}]")
         case _:
             raise InvalidRecordError(path, type(value).__name__, "Only JSON values have canonical bytes.")
+
+
+def _check_number(value: float, path: str) -> None:
+    if isinstance(value, int):
+        if abs(value) > MAX_SAFE_INTEGER:
+            raise InvalidRecordError(path, value, "Integers beyond 2^53 - 1 have no canonical form; use text.")
+    elif not math.isfinite(value) or (value == 0 and math.copysign(1.0, value) < 0):
+        raise InvalidRecordError(path, value, "Give a finite number; minus zero is written as zero.")
 
 
 def _check_text(text: str, path: str) -> None:

@@ -136,7 +136,7 @@ class MemoryRecord(
                     "provenance_id",
                     "relation",
                     "support_unit_id",
-                ),  # fmt: skip
+                ),
             ),
         ),
     ),

@@ -2,16 +2,23 @@
 
     run            (start) RUNNING --complete--> COMPLETED
                            RUNNING --fail--> FAILED
-    activity       (start) READY --lease--> LEASED --begin--> RUNNING --grant_commit--> COMMITTING --committed--> COMMITTED
+    activity       (start) READY --lease--> LEASED --begin--> RUNNING --complete--> COMMITTED
                    (start) AWAITING_ASSIGNMENT --assign--> READY
-                           LEASED, RUNNING --expire--> READY           COMMITTING --no_commit--> READY
-    decision       (start) REGISTERING --admitted--> OPEN              REGISTERING --ghost--> RETIRED
+                           LEASED, RUNNING --expire--> READY
+                           RUNNING --grant_commit--> COMMITTING --committed--> COMMITTED
+                           COMMITTING --no_commit--> READY
+    decision       (start) REGISTERING --admitted--> OPEN
+                           REGISTERING --ghost--> RETIRED
                            OPEN --grant_context--> CONTEXT_COMMITTING --context_committed--> CONTEXT_COMMITTED
                            CONTEXT_COMMITTING --context_retired--> OPEN
-                           OPEN, CONTEXT_COMMITTED --grant_outcome--> OUTCOME_COMMITTING --outcome_committed--> OUTCOME_COMMITTED
-                           OUTCOME_COMMITTING --outcome_retired_open--> OPEN, --outcome_retired_context--> CONTEXT_COMMITTED
-    handoff        (start) PENDING --grant_enqueue--> IN_FLIGHT --bound--> BOUND      IN_FLIGHT --enqueue_retired--> PENDING
-    authorization  (start) GRANTED --commit--> COMMITTED                GRANTED --retire--> RETIRED_NO_COMMIT
+                           OPEN, CONTEXT_COMMITTED --grant_outcome--> OUTCOME_COMMITTING
+                           OUTCOME_COMMITTING --outcome_committed--> OUTCOME_COMMITTED
+                           OUTCOME_COMMITTING --outcome_retired_open--> OPEN
+                           OUTCOME_COMMITTING --outcome_retired_context--> CONTEXT_COMMITTED
+    handoff        (start) PENDING --grant_enqueue--> IN_FLIGHT --bound--> BOUND
+                           IN_FLIGHT --enqueue_retired--> PENDING
+    authorization  (start) GRANTED --commit--> COMMITTED
+                           GRANTED --retire--> RETIRED_NO_COMMIT
     reference      (start) ACTIVE --release--> RELEASED
 
 Rules: `next_phase` is defined for every (machine, phase, event) and raises for all pairs that are not drawn; a machine

@@ -5,13 +5,14 @@ Rules kept here:
 - a schema that is ours carries a revision row; one of the same name without it is foreign and is never touched;
 - everything is made in one transaction, so a half-made schema cannot be met;
 - opening compares the revision and the digest of the definition and refuses what is unknown or partial;
-- append-only tables get triggers against UPDATE, DELETE and TRUNCATE, and the application role gets no more than it needs.
+- append-only tables get triggers against UPDATE, DELETE and TRUNCATE, and the application role gets no more than it
+  needs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, LiteralString, cast
+from typing import Any, Final
 
 import sqlalchemy as sa
 from psycopg import sql
@@ -113,7 +114,7 @@ def _create(connection: Connection, role: str, definition: Definition) -> None:
         raise InvalidInputError("application role", role, "Use letters, digits and underscores.")
     connection.execute(_sql("CREATE SCHEMA {schema}", schema))
     for statement in definition.statements():
-        connection.execute(cast("LiteralString", statement))
+        connection.execute(statement)
     connection.execute(_sql(_REFUSE, schema))
     for table in definition.append_only:
         _guard_table(connection, schema, table)
@@ -146,7 +147,7 @@ def _guard_table(connection: Connection, schema: str, table: str) -> None:
 
 
 def _sql(statement: str, schema: str, **parts: Any) -> sql.Composed:
-    return sql.SQL(cast("LiteralString", statement)).format(schema=sql.Identifier(schema), **parts)
+    return sql.SQL(statement).format(schema=sql.Identifier(schema), **parts)
 
 
 def _on(statement: str, schema: str, table: str, **parts: Any) -> sql.Composed:

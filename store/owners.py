@@ -38,7 +38,7 @@ _HOLD: Final = "SELECT resource, epoch FROM {owners} WHERE resource = ANY(%s) OR
 
 
 def _statement(text: str, schema: str) -> sql.Composed:
-    return sql.SQL(text).format(owners=sql.Identifier(schema, "owners"))  # type: ignore[arg-type]  # constants above
+    return sql.SQL(text).format(owners=sql.Identifier(schema, "owners"))
 
 
 def claim(connection: Connection, schema: str, resource: str, holder: str) -> int:

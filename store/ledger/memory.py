@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from records.appends import AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
-from records.base import KINDS, Kind, Record, noun_of
+from records.base import KINDS, Kind, Model, Record, noun_of
 from records.errors import FencedError, IntegrityError, InvalidInputError, VrmError
 from records.knowledge import GENESIS, HeadMove
 from store.ledger.engine import Placed, commit_group
@@ -96,8 +96,9 @@ class MemoryReader:
         """Return ids that begin with `prefix`, or whose hex part does."""
         if not prefix or not set(prefix) <= set("abcdefghijklmnopqrstuvwxyz0123456789-:"):
             raise InvalidInputError("id", prefix, "Give the first characters of an id, such as memory-record:3fa2.")
-        part = (lambda each: each) if ":" in prefix else (lambda each: each.partition(":")[2])
-        return sorted(each for each in self._state.records if part(each).startswith(prefix))[:limit]
+        whole = ":" in prefix
+        texts = {each: each if whole else each.partition(":")[2] for each in self._state.records}
+        return sorted(each for each, text in texts.items() if text.startswith(prefix))[:limit]
 
 
 class MemoryTransaction(MemoryReader):
@@ -172,7 +173,7 @@ class MemoryTransaction(MemoryReader):
 
     def _push(self, table: dict[Any, list[Any]], key: Any, value: Any) -> None:
         table.setdefault(key, []).append(value)
-        self._undo.append(lambda: table[key].pop())
+        self._undo.append(table[key].pop)
 
     def _insert_one(self, item: Placed) -> None:
         record, row, kind = item.record, item.row, item.record.kind
@@ -199,12 +200,14 @@ class MemoryTransaction(MemoryReader):
         self._push(self._state.journals, record.namespace, row)
 
     def _check_references(self, record: Record, kind: Kind) -> None:
-        wanted = [(kind.model, name, getattr(record, name)) for name in column_names(kind)]
+        wanted: list[tuple[type[Model], str, Any]] = [
+            (kind.model, name, getattr(record, name)) for name in column_names(kind)
+        ]
         for child in kind.children:
             model = child_model(kind.model, child)
             wanted += [
                 (model, name, getattr(entry, name)) for entry in getattr(record, child.path) for name in child.columns
-            ]  # type: ignore[misc]  # models of both sorts have fields
+            ]
         for model, name, value in wanted:
             if value is None or referenced(model.model_fields[name].annotation) is None:
                 continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, LiteralString, cast
+from typing import Any, Final, cast
 
 import psycopg
 from psycopg import sql
@@ -34,7 +34,7 @@ _JOURNAL_INSERT: Final = (
 
 def _text(statement: str) -> sql.SQL:
     """Mark a statement as ours: it is built from the registry and constants, never from input."""
-    return sql.SQL(cast("LiteralString", statement))
+    return sql.SQL(statement)
 
 
 class PostgresReader:

@@ -30,8 +30,8 @@ def keys_of(commands: Iterable[Command]) -> list[Key]:
     keys: set[Key] = set()
     for command in commands:
         keys.add((command.key[0], command.key[1]))
-        for part in (*command.requires, *command.creates, *command.moves):
-            keys.add((part.machine, part.id))
+        named: tuple[Require | Create | Move, ...] = (*command.requires, *command.creates, *command.moves)
+        keys |= {(part.machine, part.id) for part in named}
     order = list(Machine)
     return sorted(keys, key=lambda key: (order.index(key[0]), key[1]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, LiteralString, cast
+from typing import Any, Final, cast
 
 from psycopg import sql
 
@@ -21,7 +21,7 @@ _NAMES: Final = ", ".join(COLUMNS)
 
 
 def _text(statement: str) -> sql.SQL:
-    return sql.SQL(cast("LiteralString", statement))
+    return sql.SQL(statement)
 
 
 class PostgresRuntimeReader:
