@@ -62,6 +62,7 @@ class KnowledgeDistiller:
         self._policies = policies
         self._clock = clock
         self._views: dict[EvidenceSnapshotId, View] = {}
+        self._committed: dict[tuple[EvidenceSnapshotId, ScopeVariantId], Covering] = {}
 
     def view(self, snapshot_id: EvidenceSnapshotId) -> View:
         """Return a snapshot as read and judged; done once per snapshot (see `read_view` for what it raises)."""
@@ -71,10 +72,10 @@ class KnowledgeDistiller:
 
     def propose(self, requests: Sequence[DistillationRequest]) -> list[Proposal]:
         """Return one complete proposal per request, in order; within a call each variant is led once."""
-        led: set[ScopeVariantId] = set()
+        led: dict[ScopeVariantId, Covering] = {}
         return [self._propose(request, led) for request in requests]
 
-    def _propose(self, request: DistillationRequest, led: set[ScopeVariantId]) -> Proposal:
+    def _propose(self, request: DistillationRequest, led: dict[ScopeVariantId, Covering]) -> Proposal:
         finding = self.view(request.snapshot_id).find(ExperienceId(request.item.experience_id))
         now = self._clock()
         covering, decided, read = self._cover(request, finding, led, now)
@@ -94,13 +95,16 @@ class KnowledgeDistiller:
         )
 
     def _cover(
-        self, request: DistillationRequest, finding: Finding, led: set[ScopeVariantId], now: str
+        self, request: DistillationRequest, finding: Finding, led: dict[ScopeVariantId, Covering], now: str
     ) -> tuple[Covering | None, list[Record], tuple[ExperienceId, ...]]:
         """Return the covering Candidate and Decision, what this item commits of them, and the members it read."""
         verdict = finding.verdict
         if verdict is None:
             return None, [], finding.read
         key = verdict.variant.scope_variant_id
+        covering = led.get(key) or self._committed.get((request.snapshot_id, key))
+        if covering is not None:
+            return covering, [], finding.read
         draft = Draft(
             namespace=request.item.namespace,
             now=now,
@@ -109,18 +113,21 @@ class KnowledgeDistiller:
             verdict=verdict,
             head=self._reader.variant_heads(request.item.namespace, [key]).get(key),
         )
-        standing = self._standing(draft)
-        if standing is not None:
-            return standing, [], finding.read
-        known = self._reader.find("distillation-decision", draft.namespace, candidate_id=str(draft.candidate().id))
-        if known:
-            return (CandidateId(draft.candidate().id), DecisionId.check(known[0].id)), [], finding.read
-        if key in led:
-            return draft.covering, [], finding.read
-        led.add(key)
-        return draft.covering, draft.records(), draft.experiences()
+        covering = self._standing(draft) or self._decided(draft)
+        if covering is not None:
+            self._committed[request.snapshot_id, key] = covering
+            return covering, [], finding.read
+        led[key] = draft.covering
+        return led[key], draft.records(), draft.experiences()
+
+    def _decided(self, draft: Draft) -> Covering | None:
+        """Return the Decision that the Ledger holds about this very candidate."""
+        candidate = CandidateId(draft.candidate().id)
+        known = self._reader.find("distillation-decision", draft.namespace, candidate_id=str(candidate))
+        return (candidate, DecisionId.check(known[0].id)) if known else None
 
     def _standing(self, draft: Draft) -> Covering | None:
+        """Return the Decision behind the head if the head already rests on exactly this evidence."""
         head = draft.head
         if head is None or Disposition(head.disposition) not in LIVE:
             return None
