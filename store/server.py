@@ -37,6 +37,8 @@ from store.embedded.data_folder import CHILD_ENVIRONMENT, check_ours, explain, i
 from store.embedded.databases import DatabaseUrls, provide, require_answer, sqlalchemy_url
 from store.embedded.postmaster import Postmaster, clear_socket, leftovers, running, stop, wait_until
 
+_ATTEMPTS: Final = 4
+_DYING_SECONDS: Final = 2.0
 _LOG_BYTES: Final = 16 * 2**20
 _SETTINGS: Final = {
     "listen_addresses": "",
@@ -85,13 +87,18 @@ class EmbeddedPostgres:
             account = choose_account(self._wanted / "data")
             folder = reachable_folder(self._wanted, account)
             account = choose_account(folder / "data")
-            current = self._settled(folder / "data")
-            if current is None:
-                self._start(folder, account)
+            for _ in range(_ATTEMPTS):
                 current = self._settled(folder / "data")
-            if current is None:
-                raise explain("server", folder / "postgres.log", 0, "It ended right after it was ready.")
-            return provide(current.sockets)
+                if current is None:
+                    self._start(folder, account)
+                    continue
+                try:
+                    return provide(current.sockets)
+                except UnavailableError:
+                    # It may have been killed a moment ago and still be seen; one that stays has a reason to refuse.
+                    if not wait_until(lambda: self._settled(folder / "data") != current, _DYING_SECONDS):  # noqa: B023 - used at once
+                        raise
+            raise explain("server", folder / "postgres.log", 0, "It ends as soon as it is started.")
 
     def stop(self) -> bool:
         """Stop the server; return whether one was running. Nothing of it is left after return.

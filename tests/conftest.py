@@ -13,7 +13,6 @@ import pytest
 
 if TYPE_CHECKING:
     from actors.cluster import ClusterInfo
-
     from store.server import DatabaseUrls, EmbeddedPostgres
     from vrm.home import Home
 
