@@ -7,13 +7,12 @@ cross-validates them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from policies.bundles import NotABundle, cross_validate
-from records.base import Record
-from records.canonical import domain_digest, metric_text
+from records.base import Record, refusing
+from records.canonical import canonical_bytes, domain_digest, metric_text, normalise
 from records.evidence import (
     Attempt,
     AttemptStatus,
@@ -112,11 +111,16 @@ class Trial:
 
 def value_text(value: object) -> str:
     """Return a knob value as the canonical JSON text that records hold."""
-    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+    return canonical_bytes(normalise(value)).decode()
 
 
+@refusing()
 def bundle_records(trial: Trial) -> tuple[Record, ...]:
-    """Return contract, hypothesis, attempt, observation, verification, intervention, provenance and experience."""
+    """Return contract, hypothesis, attempt, observation, verification, intervention, provenance and experience.
+
+    Raises:
+        InvalidRecordError: a value of the trial is not what its record field takes; the field is named.
+    """
     hypothesis = _hypothesis(trial)
     attempt = _attempt(trial, HypothesisId(hypothesis.id))
     observation = _observation(trial, AttemptId(attempt.id))

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memory.derive import derive
 from memory.ports import Clock
 from records.appends import AppendReceipt, Proposal
 from records.canonical import canonical_bytes, parse_canonical
-from records.errors import IntegrityError, NotFoundError, StaleError, VrmError
+from records.errors import IdentityConflictError, IntegrityError, NotFoundError, StaleError, VrmError
 from records.flows import FLOWS, Flow, require_legal
 from records.runtime import Applied, Authorization, Command, Create, Move, Require, Subject
 from records.states import Event, Machine, Phase
@@ -44,7 +45,8 @@ class RunOwner:
 
     def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
         """Authorize published proposals; each gets its authorization or its own error."""
-        prepared = [self._prepare(digest) for digest in proposal_digests]
+        known = {digest: self._prepare(digest) for digest in proposal_digests}
+        prepared = [known[digest] for digest in proposal_digests]
         answers: list[Authorization | VrmError] = [part if isinstance(part, VrmError) else part[0] for part in prepared]
         waiting = [(place, part) for place, part in enumerate(prepared) if not isinstance(part, VrmError)]
         commands = [(place, part[1]) for place, part in waiting if part[1] is not None]
@@ -79,19 +81,23 @@ class RunOwner:
             nouns = frozenset(body.noun for body in proposal.records)
             flow = require_legal(proposal.transition, proposal.authority, nouns)
             subject = self._runtime.subject(proposal.machine, proposal.subject_id)
-            unresolved = self._unresolved(subject)
-            if unresolved is not None:
-                return self._same_grant(unresolved, digest), None
+            earlier = self._latest(subject)
+            if earlier is not None and earlier[1].proposal_digest == digest:
+                return earlier[1], None
+            if earlier is not None and earlier[0] is Phase.GRANTED:
+                raise StaleError(
+                    "authorization",
+                    earlier[1].id,
+                    "An earlier grant of this subject is unresolved; recover it first.",
+                )
+            _require_grantable(proposal, flow, subject)
             authorization = self._authorization(proposal, flow, subject, digest)
+            derive(proposal.unpack(), authorization)  # what cannot be appended is not granted
         except VrmError as error:
             return error
-        return authorization, _grant_command(proposal, flow, authorization, subject)
+        return authorization, _grant_command(proposal, flow, authorization)
 
     def _authorization(self, proposal: Proposal, flow: Flow, subject: Subject | None, digest: str) -> Authorization:
-        if proposal.machine is not flow.machine:
-            raise IntegrityError("proposal.machine", proposal.machine.value, f"{flow.transition} moves {flow.machine}.")
-        if subject is None and flow.granted is not None:
-            raise NotFoundError(proposal.machine.value, proposal.subject_id, "Admit it before proposing for it.")
         primary = [record for record in proposal.unpack() if record.kind.noun == flow.primary]
         if len(primary) != 1:
             raise IntegrityError("proposal.records", len(primary), f"Exactly one {flow.primary} is expected.")
@@ -111,25 +117,15 @@ class RunOwner:
             granted_at=self._clock(),
         )
 
-    def _unresolved(self, subject: Subject | None) -> Authorization | None:
-        """Return the authorization that the subject is waiting for, if its last grant is not settled."""
+    def _latest(self, subject: Subject | None) -> tuple[Phase, Authorization] | None:
+        """Return the last authorization of a subject with its phase."""
         if subject is None:
             return None
         latest = parse_canonical(subject.facts).get("authorization")
         if latest is None:
             return None
         stored = self._runtime.subject(Machine.AUTHORIZATION, latest)
-        if stored is None or stored.phase is not Phase.GRANTED:
-            return None
-        return Authorization.load(stored.body)
-
-    @staticmethod
-    def _same_grant(unresolved: Authorization, digest: str) -> Authorization:
-        if unresolved.proposal_digest != digest:
-            raise StaleError(
-                "authorization", unresolved.id, "An earlier grant of this subject is unresolved; recover it first."
-            )
-        return unresolved
+        return None if stored is None else (stored.phase, Authorization.load(stored.body))
 
     def _settlement(self, authorization_id: str, subject: Subject | None) -> tuple[AppendReceipt, Command]:
         if subject is None:
@@ -145,10 +141,10 @@ class RunOwner:
         if receipt.committed:
             own, other, settled = Event.COMMIT, flow.committed, Phase.COMMITTED
         else:
-            own, other = Event.RETIRE, (flow.retired or {})[authorization.origin_phase]
+            own, other = Event.RETIRE, (flow.retired or {}).get(authorization.origin_phase)
             settled = Phase.RETIRED_NO_COMMIT
         if other is None:
-            raise IntegrityError("flow", flow.transition.value, "A granted flow has an event for its success.")
+            raise IntegrityError("flow", flow.transition.value, "It has no event for this end of a grant.")
         command = Command(
             key=(Machine.AUTHORIZATION, authorization_id),
             key_phase=settled,
@@ -175,7 +171,22 @@ class RunOwner:
             raise IntegrityError("record", wanted, "The Ledger holds other bytes than were authorized.")
 
 
-def _grant_command(proposal: Proposal, flow: Flow, authorization: Authorization, subject: Subject | None) -> Command:
+def _require_grantable(proposal: Proposal, flow: Flow, subject: Subject | None) -> None:
+    if proposal.machine is not flow.machine:
+        raise IntegrityError("proposal.machine", proposal.machine.value, f"{flow.transition} moves {flow.machine}.")
+    if flow.granted is not None:
+        if subject is None:
+            raise NotFoundError(proposal.machine.value, proposal.subject_id, "Admit it before proposing for it.")
+    elif subject is not None:
+        raise IdentityConflictError(
+            proposal.machine.value, proposal.subject_id, "It was admitted by another proposal; nothing was granted."
+        )
+    elif (proposal.generation, proposal.fence) != (1, 1):
+        fence = f"generation {proposal.generation}, fence {proposal.fence}"
+        raise StaleError("proposal.fence", fence, "What the grant creates begins at generation 1, fence 1.")
+
+
+def _grant_command(proposal: Proposal, flow: Flow, authorization: Authorization) -> Command:
     creates = [
         Create(
             machine=Machine.AUTHORIZATION,
@@ -195,7 +206,8 @@ def _grant_command(proposal: Proposal, flow: Flow, authorization: Authorization,
                 id=proposal.subject_id,
                 run_id=proposal.run_id,
                 phase=authorization.origin_phase,
-                body=body if subject is None else subject.body,
+                body=body,
+                facts=facts,
             )
         )
     else:

@@ -12,7 +12,10 @@ Rules kept here:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -27,9 +30,19 @@ Digest = Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)]
 Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,199}$")]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
+
+
+def _check_day(text: str) -> str:
+    date.fromisoformat(text[:10])
+    return text
+
+
 Timestamp = Annotated[
-    str, StringConstraints(pattern=r"^\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z$")
+    str,
+    StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z$"),
+    AfterValidator(_check_day),
 ]
+"""A moment in UTC with microseconds."""
 
 
 def _check_metric(text: str) -> str:
@@ -104,18 +117,21 @@ class Model(BaseModel):
         Raises:
             InvalidRecordError: a field is missing, unknown or refused; the first such field is named.
         """
-        try:
+        with refusing():
             return cls.model_validate_json(data)
-        except ValidationError as error:
-            raise refused(cls.__name__, error) from error
 
     @classmethod
     def build(cls, **fields: Any) -> Self:
         """Make the model from outside values; as `load`, but from Python values."""
-        try:
+        with refusing():
             return cls(**fields)
-        except ValidationError as error:
-            raise refused(cls.__name__, error) from error
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy as pydantic does, but without what was computed from the old values."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in set(vars(copied)) - set(type(self).model_fields):
+            del vars(copied)[name]
+        return copied
 
     @cached_property
     def canonical(self) -> bytes:
@@ -132,11 +148,19 @@ class Model(BaseModel):
         return self.model_dump(mode="json")
 
 
-def refused(name: str, error: ValidationError) -> InvalidRecordError:
-    """Translate the first finding of pydantic into our error."""
-    first = error.errors(include_url=False)[0]
-    path = ".".join(str(part) for part in first["loc"]) or "$"
-    return InvalidRecordError(f"{name}.{path}", first.get("input"), f"{first['msg']}.")
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn the first finding of pydantic about values from outside into our error; also usable as a decorator.
+
+    Raises:
+        InvalidRecordError: a field is missing, unknown or refused.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"]) or "$"
+        raise InvalidRecordError(f"{error.title}.{path}", first.get("input"), f"{first['msg']}.") from error
 
 
 class Frontier(StrEnum):

@@ -44,14 +44,15 @@ def canonical_bytes(value: object) -> bytes:
 
 
 def parse_canonical(data: bytes | str) -> Any:
-    """Read canonical JSON back; duplicate keys, NaN and infinities are refused.
+    """Read JSON back; duplicate keys, NaN, infinities and numbers too large for a double are refused.
 
     Raises:
         InvalidRecordError: the bytes are not strict JSON.
     """
     try:
-        return json.loads(data, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
-    except (ValueError, UnicodeDecodeError) as error:
+        text = data if isinstance(data, str) else data.decode("utf-8")
+        return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant, parse_float=_finite_float)
+    except (ValueError, RecursionError) as error:
         raise InvalidRecordError("json", str(error), "Give strict JSON in UTF-8.") from error
 
 
@@ -72,7 +73,7 @@ def content_id(noun: str, projection: object) -> str:
 
 def is_digest(text: str) -> bool:
     """Tell whether `text` is a SHA-256 digest in lower-case hex."""
-    return _DIGEST.match(text) is not None
+    return _DIGEST.fullmatch(text) is not None
 
 
 def normalise(value: Any) -> Any:
@@ -144,6 +145,13 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         raise ValueError("duplicate object key")
     return result
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is beyond the range of a double")
+    return value
 
 
 def _no_constant(name: str) -> Any:

@@ -100,6 +100,7 @@ class Create(Model):
     run_id: RunId | None
     phase: Phase
     body: Text
+    facts: Text = "{}"
 
 
 class Move(Model):

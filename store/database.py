@@ -8,19 +8,24 @@ caller can map it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import TupleRow
 
 from records.errors import IntegrityError, UnavailableError
 
 Connection = psycopg.Connection[TupleRow]
 
-SETTINGS: Final = "-c statement_timeout=120000 -c idle_in_transaction_session_timeout=60000 -c lock_timeout=30000"
-"""No statement and no forgotten transaction may hold a lock for ever (design, section 6)."""
+SETTINGS: Final = (
+    "-c statement_timeout=120000 -c idle_in_transaction_session_timeout=60000 -c lock_timeout=30000 "
+    "-c synchronous_commit=on"
+)
+"""No statement and no forgotten transaction may hold a lock for ever, and no acknowledged commit may be lost, whatever
+the database or the role has for a default (design, sections 5 and 6)."""
 
 
 def connect(dsn: str, holder: str) -> Connection:
@@ -60,6 +65,31 @@ def translated(subject: str) -> Iterator[None]:
         raise UnavailableError(
             subject, message, "Check the server (`vrm status`), then run the command again."
         ) from error
+
+
+def read(
+    connection: Connection, statement: sql.SQL, parameters: Sequence[Any], address: tuple[str, str]
+) -> tuple[Connection, list[TupleRow]]:
+    """Run a query outside a transaction; where the server has ended the connection, open another one and run it again.
+
+    Only reads may be repeated like this.
+
+    Args:
+        connection: in autocommit mode.
+        statement: the query.
+        parameters: its parameters.
+        address: connection string and holder, to connect again.
+
+    Returns:
+        The connection to use from now on, and the rows.
+    """
+    try:
+        return connection, connection.execute(statement, parameters).fetchall()
+    except psycopg.OperationalError:
+        if not connection.closed:
+            raise
+    fresh = connect(*address)
+    return fresh, fresh.execute(statement, parameters).fetchall()
 
 
 def one(row: TupleRow | None) -> Any:

@@ -32,6 +32,15 @@ BEGIN
 END $$
 """
 
+_GUARDED: Final = """
+    SELECT kind.relname FROM pg_trigger AS guard
+    JOIN pg_class AS kind ON kind.oid = guard.tgrelid
+    JOIN pg_namespace AS space ON space.oid = kind.relnamespace
+    JOIN pg_proc AS action ON action.oid = guard.tgfoid
+    WHERE space.nspname = %s AND action.proname = 'refuse_change' AND guard.tgenabled = 'A'
+    GROUP BY kind.relname HAVING count(*) = 2
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
@@ -102,6 +111,12 @@ def check(connection: Connection, definition: Definition) -> None:
     missing = sorted(wanted - {name for (name,) in listed})
     if missing:
         raise IntegrityError(f"{schema} tables", ", ".join(missing), "The schema is partial; restore it from a backup.")
+    guarded = {name for (name,) in connection.execute(_GUARDED, [schema]).fetchall()}
+    open_tables = sorted(set(definition.append_only) - guarded)
+    if open_tables:
+        raise IntegrityError(
+            f"{schema} triggers", ", ".join(open_tables), "These tables could be changed; restore the schema."
+        )
 
 
 def _exists(connection: Connection, schema: str) -> bool:

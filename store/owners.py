@@ -2,19 +2,23 @@
 
 An owner claims a resource once and then opens every transaction with its epoch row locked FOR SHARE to the end, so
 there is no gap between check and commit. A claim first ends the backend of the previous owner and waits until it is
-gone, so that an owner stopped in the middle of a transaction cannot block its successor.
+gone, so that an owner stopped in the middle of a transaction cannot block its successor. Claims of one resource wait
+for each other, so that none is made between the end of an owner and the new epoch. An owner that finds its connection
+ended asks once more whether it is still the owner, and is told so if it is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
 from psycopg import sql
 
-from records.errors import FencedError
-from store.database import Connection, one, translated
+from records.errors import FencedError, UnavailableError
+from store.database import Connection, connect, one, translated
 
 _END_OLD: Final = """
     SELECT pg_terminate_backend(activity.pid, 10000)
@@ -34,6 +38,8 @@ _REBIND: Final = """
     FROM pg_stat_activity AS activity
     WHERE activity.pid = pg_backend_pid() AND owner.resource = %s AND owner.epoch = %s
 """
+_ALONE: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+_NOW: Final = "SELECT epoch FROM {owners} WHERE resource = %s"
 _HOLD: Final = "SELECT resource, epoch FROM {owners} WHERE resource = ANY(%s) ORDER BY resource FOR SHARE"
 
 
@@ -43,7 +49,8 @@ def _statement(text: str, schema: str) -> sql.Composed:
 
 def claim(connection: Connection, schema: str, resource: str, holder: str) -> int:
     """Take ownership of a resource with this connection's backend and return the new epoch."""
-    with translated("owners"):
+    with translated("owners"), connection.transaction():
+        connection.execute(_ALONE, [f"{schema}.owners {resource}"])
         connection.execute(_statement(_END_OLD, schema), [resource])
         return int(one(connection.execute(_statement(_CLAIM, schema), [resource, holder]).fetchone()))
 
@@ -60,10 +67,78 @@ def hold(cursor: psycopg.Cursor[Any], schema: str, fences: Iterable[tuple[str, i
     Raises:
         FencedError: one of them has been claimed by another owner.
     """
-    wanted = dict(fences)
-    found = dict(cursor.execute(_statement(_HOLD, schema), [sorted(wanted)]).fetchall())
-    for resource, epoch in sorted(wanted.items()):
+    wanted = sorted(set(fences))
+    resources = sorted({resource for resource, _ in wanted})
+    found = dict(cursor.execute(_statement(_HOLD, schema), [resources]).fetchall())
+    for resource, epoch in wanted:
         if found.get(resource) != epoch:
-            raise FencedError(
-                resource, f"epoch {epoch}, now {found.get(resource)}", "Another owner took over; stop and look it up."
-            )
+            raise fenced(resource, epoch, found.get(resource))
+
+
+def fenced(resource: str, epoch: int, now: int | None) -> FencedError:
+    """Return the error for an owner whose epoch is over."""
+    return FencedError(resource, f"epoch {epoch}, now {now}", "Another owner took over; stop and look it up.")
+
+
+class Writer:
+    """The writing connection of an owner: one transaction at a time, opened again after the server ended it.
+
+    A transaction that was cut short is never repeated here; its outcome is told by asking again under the same key.
+    """
+
+    def __init__(self, dsn: str, holder: str, schema: str) -> None:
+        """Connect later, with the first claim, as `holder`."""
+        self._dsn = dsn
+        self._holder = f"{holder} writer"
+        self._schema = schema
+        self._connection: Connection | None = None
+        self._claimed: dict[str, int] = {}
+        self._lock = threading.RLock()
+
+    def claim(self, resource: str, holder: str) -> int:
+        """Take ownership of a resource and return the new epoch."""
+        with self._lock:
+            self._claimed[resource] = claim(self._open(), self._schema, resource, holder)
+            return self._claimed[resource]
+
+    @contextmanager
+    def transaction(self, resource: str, epoch: int) -> Iterator[Connection]:
+        """Open a transaction in the name of an epoch; it is durable when the block ends without an error.
+
+        Raises:
+            FencedError: the connection was ended because somebody else has claimed the resource.
+            UnavailableError: it was ended for another reason.
+        """
+        with self._lock:
+            try:
+                with translated(self._schema):
+                    connection = self._open()
+                    with connection.transaction():
+                        yield connection
+            except UnavailableError as error:
+                now = self._epoch(resource)
+                if now is not None and now != epoch:
+                    raise fenced(resource, epoch, now) from error
+                raise
+
+    def close(self) -> None:
+        """Close the connection; ownership is not released."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+
+    def _open(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = connect(self._dsn, self._holder)
+            for resource, number in self._claimed.items():
+                rebind(self._connection, self._schema, resource, number)
+        return self._connection
+
+    def _epoch(self, resource: str) -> int | None:
+        """Return the epoch that a resource is at now; None if that cannot be learnt."""
+        try:
+            with translated("owners"):
+                row = self._open().execute(_statement(_NOW, self._schema), [resource]).fetchone()
+        except UnavailableError:
+            return None
+        return None if row is None else int(row[0])

@@ -14,14 +14,21 @@ A direct append has no no-commit: what would be one is an error, and nothing is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from records.appends import Append, AppendReceipt, JournalRow, NamespaceHead
 from records.base import Frontier, Record
-from records.errors import FencedError, IdentityConflictError, IntegrityError, StaleError, VrmError
+from records.errors import (
+    FencedError,
+    IdentityConflictError,
+    IntegrityError,
+    StaleError,
+    UnavailableError,
+    VrmError,
+)
 from records.flows import Flow, require_legal
 from records.ids import AuthorizationId
 from records.knowledge import GENESIS, HeadMove
@@ -78,6 +85,7 @@ def commit_group(
 
     Raises:
         FencedError: an epoch has moved on; the adapter rolls the whole group back.
+        UnavailableError: the server is gone or too slow; likewise.
     """
     every = {*fences, *(fence for request in group for fence in request.append.fences)}
     transaction.check_fences(sorted(every))
@@ -88,7 +96,7 @@ def commit_group(
     for request in group:
         try:
             answers.append(state.carry_out(request))
-        except FencedError:
+        except (FencedError, UnavailableError):
             raise
         except VrmError as error:
             answers.append(error)
@@ -121,22 +129,31 @@ class _Group:
         if earlier is not None:
             return _replay(earlier, append)
         flow = require_legal(append.transition, append.authority, append.nouns)
-        before = self.heads[append.namespace]
         try:
-            with self.transaction.savepoint():
+            with self._alone(append.namespace):
                 refusal = self._refusal(request, flow)
                 receipt = self._write(append) if refusal is None else self._refuse(append, refusal)
-        except VrmError as error:
-            self.heads[append.namespace] = before
-            if not flow.is_granted or not isinstance(error, IntegrityError | IdentityConflictError):
+        except (IntegrityError, IdentityConflictError, StaleError) as error:
+            if not flow.is_granted:
                 raise
-            with self.transaction.savepoint():
+            with self._alone(append.namespace):
                 receipt = self._refuse(append, Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, str(error)))
         self.receipts[append.namespace, append.permit_key] = receipt
         if receipt.committed:
             for record, position in zip(append.records, receipt.positions, strict=True):
                 self.known[str(record.id)] = (position, record.payload_digest)
         return receipt
+
+    @contextmanager
+    def _alone(self, namespace: str) -> Iterator[None]:
+        """Undo what happened inside, the journal head included, if it ends with an error."""
+        before = self.heads[namespace]
+        try:
+            with self.transaction.savepoint():
+                yield
+        except BaseException:
+            self.heads[namespace] = before
+            raise
 
     def _refusal(self, request: Request, flow: Flow) -> Refusal | None:
         """Return the first refusal in the row's order of precedence, or raise it for a direct append."""

@@ -63,8 +63,8 @@ class MemoryReader:
         return self._state.heads.get(namespace, NamespaceHead(namespace=namespace))
 
     def namespaces(self) -> list[str]:
-        """Return every namespace that was written to."""
-        return sorted(self._state.heads)
+        """Return every namespace that holds a record."""
+        return sorted(name for name, head in self._state.heads.items() if head.position)
 
     def variant_heads(self, namespace: str, scope_variant_ids: Iterable[str] | None = None) -> dict[str, Head]:
         """Return heads by scope variant id."""

@@ -6,7 +6,8 @@ Contract, for every adapter:
   request alone; a request that fails leaves no trace and does not disturb its neighbours in the group;
 - a receipt MUST NOT be returned before it is durable;
 - positions MUST be gapless and in commit order per namespace, each row chained to its predecessor;
-- a stale epoch MUST abort the whole group with `FencedError`, with nothing written;
+- a stale epoch MUST abort the whole group with `FencedError`, a lost server with `UnavailableError`, nothing written;
+  whether a commit that was cut short took place is told by asking again under the same permit;
 - a guard sees the state inside the transaction, and MUST NOT call back into the store.
 """
 

@@ -19,10 +19,11 @@ from records.base import KINDS, Record
 from records.errors import InvalidInputError, VrmError
 from records.knowledge import GENESIS, HeadMove
 from store import owners
-from store.database import Connection, connect, translated
+from store.database import Connection, connect, read, translated
 from store.ledger.engine import Placed, commit_group
 from store.ledger.port import Epoch, FindValue, LedgerReader, Request
 from store.ledger.schema import SCHEMA, column_names
+from store.owners import Writer
 
 _HEAD_COLUMNS: Final = "scope_variant_id, namespace, event_id, memory_id, disposition, version"
 _NAMESPACE_COLUMNS: Final = "namespace, position, chain_digest, evidence, lifecycle, retention"
@@ -92,7 +93,8 @@ class PostgresReader:
 
     def namespaces(self) -> list[str]:
         """Return every namespace that holds a record."""
-        return [row[0] for row in self._rows(f"SELECT namespace FROM {SCHEMA}.namespace_heads ORDER BY 1")]
+        statement = f"SELECT namespace FROM {SCHEMA}.namespace_heads WHERE position > 0"
+        return sorted(row[0] for row in self._rows(statement))
 
     def variant_heads(self, namespace: str, scope_variant_ids: Iterable[str] | None = None) -> dict[str, Head]:
         """Return heads by scope variant id."""
@@ -136,7 +138,7 @@ class PostgresReader:
         if not prefix or not set(prefix) <= set("abcdefghijklmnopqrstuvwxyz0123456789-:"):
             raise InvalidInputError("id", prefix, "Give the first characters of an id, such as memory-record:3fa2.")
         patterns = [f"{prefix}%"] if ":" in prefix else [f"{noun}:{prefix}%" for noun in sorted(KINDS)]
-        statement = f"SELECT id FROM {SCHEMA}.ledger_commits_v1 WHERE id LIKE ANY(%s) ORDER BY id LIMIT %s"
+        statement = f'SELECT id FROM {SCHEMA}.ledger_commits_v1 WHERE id LIKE ANY(%s) ORDER BY id COLLATE "C" LIMIT %s'
         return [row[0] for row in self._rows(statement, [patterns, limit])]
 
 
@@ -220,21 +222,22 @@ class PostgresLedger(PostgresReader):
         super().__init__(connect(dsn, holder))
         self._dsn = dsn
         self._holder = holder
-        self._writer: Connection | None = None
-        self._claimed: dict[str, int] = {}
+        self._writer = Writer(dsn, holder, SCHEMA)
+
+    def _rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._lock, translated("ledger"):
+            self._connection, rows = read(self._connection, _text(statement), parameters, (self._dsn, self._holder))
+            return rows
 
     def claim(self, resource: str, holder: str) -> Epoch:
         """Take ownership of a resource."""
-        number = owners.claim(self._writing(), SCHEMA, resource, holder)
-        self._claimed[resource] = number
-        return Epoch(resource, number)
+        return Epoch(resource, self._writer.claim(resource, holder))
 
     def commit(self, epoch: Epoch, group: Sequence[Request]) -> list[AppendReceipt | VrmError]:
         """Write a group of appends in one physical commit."""
         if not group:
             return []
-        connection = self._writing()
-        with translated("ledger"), connection.transaction():
+        with self._writer.transaction(epoch.resource, epoch.number) as connection:
             return commit_group(PostgresTransaction(connection), [(epoch.resource, epoch.number)], group)
 
     @contextmanager
@@ -255,15 +258,7 @@ class PostgresLedger(PostgresReader):
     def close(self) -> None:
         """Close both connections."""
         self._connection.close()
-        if self._writer is not None:
-            self._writer.close()
-
-    def _writing(self) -> Connection:
-        if self._writer is None or self._writer.closed:
-            self._writer = connect(self._dsn, f"{self._holder} writer")
-            for resource, number in self._claimed.items():
-                owners.rebind(self._writer, SCHEMA, resource, number)
-        return self._writer
+        self._writer.close()
 
 
 def _table(noun: str) -> str:

@@ -112,7 +112,7 @@ def _start(create: Create) -> Subject:
         generation=1,
         fence=1,
         body=create.body,
-        facts="{}",
+        facts=create.facts,
     )
 
 

@@ -12,8 +12,9 @@ from records.errors import VrmError
 from records.runtime import Applied, Command, Subject
 from records.states import Machine, Phase
 from store import owners
-from store.database import Connection, connect, translated
+from store.database import connect, read, translated
 from store.ledger.port import Epoch
+from store.owners import Writer
 from store.runtime.engine import Key, carry_out, keys_of
 from store.runtime.schema import COLUMNS, SCHEMA, table_name
 
@@ -36,7 +37,8 @@ class PostgresRuntimeReader:
 
     def _rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock, translated("runtime"):
-            return self._connection.execute(_text(statement), parameters).fetchall()
+            self._connection, rows = read(self._connection, _text(statement), parameters, (self._dsn, self._holder))
+            return rows
 
     def subject(self, machine: Machine, subject_id: str) -> Subject | None:
         """Return one subject."""
@@ -79,21 +81,17 @@ class PostgresRuntime(PostgresRuntimeReader):
     def __init__(self, dsn: str, holder: str) -> None:
         """Connect to read; the writing connection is opened with the first claim."""
         super().__init__(dsn, holder)
-        self._writer: Connection | None = None
-        self._claimed: dict[str, int] = {}
+        self._writer = Writer(dsn, holder, SCHEMA)
 
     def claim(self, resource: str, holder: str) -> Epoch:
         """Take ownership of a resource."""
-        number = owners.claim(self._writing(), SCHEMA, resource, holder)
-        self._claimed[resource] = number
-        return Epoch(resource, number)
+        return Epoch(resource, self._writer.claim(resource, holder))
 
     def apply(self, epoch: Epoch, commands: Sequence[Command]) -> list[Applied | VrmError]:
         """Carry out a group of commands in one physical commit."""
         if not commands:
             return []
-        connection = self._writing()
-        with translated("runtime"), connection.transaction(), connection.cursor() as cursor:
+        with self._writer.transaction(epoch.resource, epoch.number) as connection, connection.cursor() as cursor:
             owners.hold(cursor, SCHEMA, [(epoch.resource, epoch.number)])
             loaded: dict[Key, Subject] = {}
             for machine, ids in _by_machine(keys_of(commands)).items():
@@ -118,15 +116,7 @@ class PostgresRuntime(PostgresRuntimeReader):
     def close(self) -> None:
         """Close both connections."""
         super().close()
-        if self._writer is not None:
-            self._writer.close()
-
-    def _writing(self) -> Connection:
-        if self._writer is None or self._writer.closed:
-            self._writer = connect(self._dsn, f"{self._holder} writer")
-            for resource, number in self._claimed.items():
-                owners.rebind(self._writer, SCHEMA, resource, number)
-        return self._writer
+        self._writer.close()
 
 
 def _by_machine(keys: Sequence[Key]) -> dict[Machine, list[str]]:
