@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Final, TypeVar
 
 from policies.bundles import NotABundle, cross_validate
-from policies.lifecycle_policy import next_disposition
+from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
 from policies.retention import check_retention
-from records.appends import Append
+from records.appends import Append, Head
 from records.base import Record
 from records.decisions import DecisionIntent, RecallContext
-from records.errors import IllegalTransitionError
+from records.errors import IllegalTransitionError, IntegrityError
 from records.evidence import Attempt, Experience, Intervention
 from records.flows import Authority, Transition
 from records.ingestion import EvidenceSnapshot
@@ -136,20 +136,31 @@ def _capture(reader: LedgerReader, append: Append) -> Refusal | None:
 
 
 def _distillation(reader: LedgerReader, append: Append) -> Refusal | None:
-    """Every lifecycle event must be a legal arrow from the head that is there (VRM-W08, L01)."""
+    """Every lifecycle event must be a legal step of its scope variant's chain (VRM-W08, L01)."""
     events = list(_of(append, LifecycleEvent))
-    heads = reader.variant_heads(append.namespace, {str(event.scope_variant_id) for event in events}) if events else {}
-    current = {variant: Disposition(head.disposition) for variant, head in heads.items()}
+    stored = reader.variant_heads(append.namespace, {str(event.scope_variant_id) for event in events}) if events else {}
+    heads = {variant: _lifecycle_head(head) for variant, head in stored.items()}
     for event in events:
         variant = str(event.scope_variant_id)
+        before = heads.get(variant)
         try:
-            reached = next_disposition(current.get(variant), event.event_type)
-        except IllegalTransitionError as error:
+            heads[variant] = advance(before, LifecycleFact.of(event))
+        except (IllegalTransitionError, IntegrityError) as error:
             return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, str(error))
-        if reached is not event.disposition:
-            return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, f"{event.event_type} leads to {reached}")
-        current[variant] = reached
+        enters = before is None or before.memory_id != event.memory_id
+        if enters and reader.find("knowledge-lifecycle-event", append.namespace, memory_id=str(event.memory_id)):
+            return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, "a record that left the chain never comes back")
     return None
+
+
+def _lifecycle_head(head: Head) -> LifecycleHead:
+    return LifecycleHead(
+        scope_variant_id=head.scope_variant_id,
+        event_id=head.event_id,
+        memory_id=head.memory_id,
+        disposition=Disposition(head.disposition),
+        length=head.version,
+    )
 
 
 GUARDS: Final[dict[Transition, Guard]] = {
