@@ -11,9 +11,11 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from memory.derive import derive
 from memory.guards import GUARDS
+from memory.ports import Fence
 from records.appends import Append, AppendReceipt, Proposal
 from records.errors import IntegrityError, InvalidInputError, NotFoundError, VrmError
 from records.flows import FLOWS
@@ -34,8 +36,13 @@ class CommitCoordinator:
         self._artifacts = artifacts
         self._epoch = ledger.claim("commit-coordinator/0", holder)
 
-    def append_granted(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
-        """Carry out authorized appends in one group; each gets its receipt or its own error."""
+    def append_granted(
+        self, authorization_ids: Sequence[str], fences: Sequence[Fence] = ()
+    ) -> list[AppendReceipt | VrmError]:
+        """Carry out authorized appends in one group; each gets its receipt or its own error.
+
+        `fences` are epochs of other owners, such as lifecycle heads, that must still hold when the group commits.
+        """
         subjects = self._runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
         prepared: list[Append | VrmError] = []
         for authorization_id in authorization_ids:
@@ -43,7 +50,9 @@ class CommitCoordinator:
                 prepared.append(self._authorized(authorization_id, subjects.get(authorization_id)))
             except VrmError as error:
                 prepared.append(error)
-        return self._commit(prepared)
+        return self._commit(
+            [item if isinstance(item, VrmError) else replace(item, fences=tuple(fences)) for item in prepared]
+        )
 
     def append_direct(self, appends: Sequence[Append]) -> list[AppendReceipt | VrmError]:
         """Carry out direct appends in one group; a granted flow is refused here."""

@@ -18,6 +18,9 @@ T = TypeVar("T")
 Clock = Callable[[], str]
 """Reads the time as a record timestamp: UTC, microseconds."""
 
+Fence = tuple[str, int]
+"""A resource and the epoch at which somebody owns it."""
+
 
 class RunOwnerPort(Protocol):
     """Owner of Runtime transitions."""
@@ -35,8 +38,10 @@ class RunOwnerPort(Protocol):
 class CoordinatorPort(Protocol):
     """The one writer of the Ledger."""
 
-    def append_granted(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
-        """Carry out authorized appends."""
+    def append_granted(
+        self, authorization_ids: Sequence[str], fences: Sequence[Fence] = ()
+    ) -> list[AppendReceipt | VrmError]:
+        """Carry out authorized appends while the epochs in `fences` hold."""
 
     def append_direct(self, appends: Sequence[Append]) -> list[AppendReceipt | VrmError]:
         """Carry out direct appends."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
-from memory.ports import CoordinatorPort, RunOwnerPort
+from memory.ports import CoordinatorPort, Fence, RunOwnerPort
 from records.appends import Append, AppendReceipt, Proposal
 from records.errors import VrmError
 from records.states import Machine, Phase
@@ -32,14 +32,14 @@ class Spine:
         self._owner = owner
         self._coordinator = coordinator
 
-    def carry(self, proposals: Sequence[Proposal]) -> list[AppendReceipt | VrmError]:
+    def carry(self, proposals: Sequence[Proposal], fences: Sequence[Fence] = ()) -> list[AppendReceipt | VrmError]:
         """Publish, grant, append and reconcile; every proposal gets its receipt or its own error, in order."""
         answers: list[AppendReceipt | VrmError] = []
         for group in chunks(proposals, GROUP):
             digests = self._artifacts.publish_many([proposal.canonical for proposal in group])
             grants = self._owner.grant(digests)
             granted = [str(grant.id) for grant in grants if not isinstance(grant, VrmError)]
-            settled = iter(self._settle(granted))
+            settled = iter(self._settle(granted, fences))
             answers += [grant if isinstance(grant, VrmError) else next(settled) for grant in grants]
         return answers
 
@@ -52,9 +52,10 @@ class Spine:
         waiting = [subject.id for subject in runtime.find(Machine.AUTHORIZATION, [Phase.GRANTED])]
         return [answer for group in chunks(waiting, GROUP) for answer in self._settle(group)]
 
-    def _settle(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
-        appended = self._coordinator.append_granted(authorization_ids)
-        answered = [key for key, answer in zip(authorization_ids, appended, strict=True) if not isinstance(answer, VrmError)]
+    def _settle(self, authorization_ids: Sequence[str], fences: Sequence[Fence] = ()) -> list[AppendReceipt | VrmError]:
+        appended = self._coordinator.append_granted(authorization_ids, fences)
+        pairs = zip(authorization_ids, appended, strict=True)
+        answered = [key for key, answer in pairs if not isinstance(answer, VrmError)]
         settled = iter(self._owner.reconcile(answered))
         return [answer if isinstance(answer, VrmError) else next(settled) for answer in appended]
 

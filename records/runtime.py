@@ -127,10 +127,11 @@ class Command(Model):
     """One atomic step of the Runtime.
 
     `key` names the subject whose phase tells that the command was carried out before: if that subject exists (or, where
-    `key_phase` is given, is in that phase) the command is a replay and changes nothing.
+    `key_phase` is given, is in that phase) the command is a replay and changes nothing. Without a key there is no such
+    sign: the moves' generations and fences alone say whether it may be carried out.
     """
 
-    key: tuple[Machine, Name]
+    key: tuple[Machine, Name] | None = None
     key_phase: Phase | None = None
     requires: tuple[Require, ...] = ()
     creates: tuple[Create, ...] = ()

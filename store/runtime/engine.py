@@ -29,7 +29,8 @@ def keys_of(commands: Iterable[Command]) -> list[Key]:
     """Return every subject that the commands name, in lock order."""
     keys: set[Key] = set()
     for command in commands:
-        keys.add((command.key[0], command.key[1]))
+        if command.key is not None:
+            keys.add((command.key[0], command.key[1]))
         named: tuple[Require | Create | Move, ...] = (*command.requires, *command.creates, *command.moves)
         keys |= {(part.machine, part.id) for part in named}
     order = list(Machine)
@@ -78,7 +79,7 @@ def _one(command: Command, now: dict[Key, Subject]) -> tuple[Applied, dict[Key, 
 
 
 def _was_done(command: Command, now: dict[Key, Subject]) -> bool:
-    subject = now.get((command.key[0], command.key[1]))
+    subject = None if command.key is None else now.get((command.key[0], command.key[1]))
     if subject is None or (command.key_phase is not None and subject.phase is not command.key_phase):
         return False
     for create in command.creates:

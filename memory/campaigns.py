@@ -1,0 +1,389 @@
+"""Durable distillation work: from Experiences to receipts, items, campaigns and completions (spec 4.14, 8.1, 9.8).
+
+Three steps, each over everything that is waiting and each safe to repeat:
+
+1. `ingest`: every Experience gets its one receipt; an eligible one also its work item, behind an ACTIVE reference to the
+   campaign profile's bytes, through the spine's ENQUEUE_DISTILLATION;
+2. `project`: every unassigned item gets its singleton campaign, a MEMORY_DISTILLATION Run whose admission key is the
+   item, with one Activity, and its assignment;
+3. `distil`: every open Activity is leased, proposed by the distiller and committed through the spine, and the Run of a
+   completed item is completed.
+
+What is waiting is read from the stores, so a crash between any two steps is continued by running them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from memory.derive import profile_owner
+from memory.distillation.distiller import DistillationRequest
+from memory.distillation.view import Policies
+from memory.evidence import resolve_bundles
+from memory.heads import Reservation
+from memory.leases import completion, leases
+from memory.ports import RunOwnerPort, all_good
+from memory.spine import GROUP, Spine, chunks
+from policies.bundles import NotABundle
+from records.appends import Append, AppendReceipt, Proposal
+from records.canonical import canonical_bytes, digest_bytes
+from records.errors import StaleError, VrmError
+from records.evidence import Corpus, Experience, VerifiedEvidenceBundle
+from records.flows import Authority, Transition
+from records.ids import EvidenceSnapshotId, ExperienceId, ManifestId, RunId, WorkItemId
+from records.ingestion import DistillationReceipt, ReceiptDisposition, WorkAssignment, WorkItem
+from records.knowledge import LifecycleEvent
+from records.runtime import Command, Create, Move, RunBody, activity_id, handoff_id, reference_id
+from records.states import Event, Machine, Phase
+from records.values import CampaignProfile
+from store.artifacts import ArtifactStore
+from store.ledger.port import LedgerReader
+from store.runtime.port import RuntimeReader
+
+Progress = Callable[[int], None]
+Eligibility = tuple[ReceiptDisposition, tuple[str, ...]]
+SLOT = "distil"
+
+
+class DistillerPort(Protocol):
+    """Who proposes: a distiller here, or a pool of workers elsewhere."""
+
+    def propose(self, requests: Sequence[DistillationRequest]) -> list[Proposal]:
+        """Return one complete proposal per request, in order."""
+
+
+class HeadsPort(Protocol):
+    """Who owns the lifecycle heads."""
+
+    def reserve(self, namespace: str, plan: str, events: Sequence[LifecycleEvent]) -> Sequence[Reservation]:
+        """Take the variants of a plan's events; one reservation per host."""
+
+    def release(self, plan: str) -> None:
+        """Let go of a plan's variants."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignPorts:
+    """What a campaign reads and through whom it acts."""
+
+    ledger: LedgerReader
+    runtime: RuntimeReader
+    artifacts: ArtifactStore
+    owner: RunOwnerPort
+    spine: Spine
+    heads: HeadsPort
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A step that failed for one record; what it concerns stays waiting."""
+
+    subject: str
+    error: VrmError
+
+
+class Campaigns:
+    """Drives the distillation work of one namespace."""
+
+    def __init__(self, ports: CampaignPorts, policies: Policies, profile: CampaignProfile, namespace: str) -> None:
+        """Work under pinned policies and one admission profile."""
+        self._ports = ports
+        self._policies = policies
+        self._profile = profile
+        self._namespace = namespace
+
+    def without_receipt(self, source_run: RunId) -> list[Experience]:
+        """Return the Experiences of a Run that have no receipt yet, in journal order."""
+        attempts = {item.id for item in self._ports.ledger.find("attempt", self._namespace, run_id=str(source_run))}
+        stored = self._ports.ledger.find("experience", self._namespace, attempt_id=sorted(attempts))
+        settled = {
+            str(receipt.experience_id)
+            for item in self._ports.ledger.find("distillation-receipt", self._namespace)
+            if isinstance(receipt := item.load(), DistillationReceipt)
+        }
+        loaded = (item.load() for item in stored if item.id not in settled)
+        return [item for item in loaded if isinstance(item, Experience)]
+
+    def ingest(self, source_run: RunId, progress: Progress) -> list[Failure]:
+        """Give every Experience of a Run that has no receipt the one that policy decides."""
+        failures: list[Failure] = []
+        for group in chunks(self.without_receipt(source_run), GROUP):
+            bundles = resolve_bundles(self._ports.ledger, group)
+            queued, others = [], []
+            for experience in group:
+                bundle = bundles[ExperienceId(experience.id)]
+                decided = self._eligibility(bundle)
+                if decided[0] is ReceiptDisposition.QUEUED and isinstance(bundle, VerifiedEvidenceBundle):
+                    queued.append((experience, bundle))
+                else:
+                    others.append((experience, decided))
+            failures += self._receipts(others)
+            failures += self._enqueue(queued, source_run)
+            progress(len(group))
+        return failures
+
+    def unassigned(self) -> list[WorkItem]:
+        """Return the items without an assignment, in journal order."""
+        assigned = self._items_of("distillation-work-assignment")
+        return [item for item in self._items() if str(item.id) not in assigned]
+
+    def project(self, progress: Progress) -> list[Failure]:
+        """Admit a campaign for every unassigned item and assign it."""
+        failures: list[Failure] = []
+        for group in chunks(self.unassigned(), GROUP):
+            self._ports.artifacts.publish_many([self._manifest(item) for item in group])
+            all_good(self._ports.owner.apply([self._admission(item) for item in group]))
+            assignments = [self._assignment(item) for item in group]
+            answers = self._ports.spine.direct(
+                [Append.direct(Transition.ASSIGN_WORK, f"assign/{item.id}", (item,)) for item in assignments]
+            )
+            failures += failed([str(item.id) for item in group], answers)
+            done = [item for item, answer in zip(assignments, answers, strict=True) if not isinstance(answer, VrmError)]
+            all_good(self._ports.owner.apply([_activation(item) for item in done]))
+            progress(len(group))
+        return failures
+
+    def waiting(self) -> list[tuple[WorkItem, WorkAssignment]]:
+        """Return the assigned items without a completion, in journal order."""
+        done = self._items_of("distillation-work-completion")
+        stored = self._ports.ledger.find("distillation-work-assignment", self._namespace)
+        loaded = (item.load() for item in stored)
+        assigned = {str(item.work_item_id): item for item in loaded if isinstance(item, WorkAssignment)}
+        return [
+            (item, assigned[str(item.id)])
+            for item in self._items()
+            if str(item.id) in assigned and str(item.id) not in done
+        ]
+
+    def distil(self, snapshot_id: EvidenceSnapshotId, distiller: DistillerPort, progress: Progress) -> list[Failure]:
+        """Lease, propose and commit every waiting item against one snapshot."""
+        failures: list[Failure] = []
+        for group in chunks(self.waiting(), GROUP):
+            requests = self._lease(group, snapshot_id)
+            proposals = distiller.propose(requests)
+            failures += failed([str(item.id) for item, _ in group], self._commit(proposals))
+            self._complete(group)
+            progress(len(group))
+        return failures
+
+    def _commit(self, proposals: Sequence[Proposal]) -> list[AppendReceipt | VrmError]:
+        """Reserve the heads that the proposals touch, carry them, and let go."""
+        events = [
+            record for proposal in proposals for record in proposal.unpack() if isinstance(record, LifecycleEvent)
+        ]
+        plan = digest_bytes(b"".join(proposal.canonical for proposal in proposals))
+        reservations = self._ports.heads.reserve(self._namespace, plan, events) if events else ()
+        try:
+            return self._ports.spine.carry(proposals, tuple(reserved.fence for reserved in reservations))
+        finally:
+            if events:
+                self._ports.heads.release(plan)
+
+    def _eligibility(self, bundle: VerifiedEvidenceBundle | NotABundle) -> Eligibility:
+        if isinstance(bundle, NotABundle):
+            return ReceiptDisposition.DEFERRED, (bundle.reason.value,)
+        if bundle.attempt.corpus is Corpus.EVALUATION:
+            return ReceiptDisposition.NOT_REQUIRED, ("evaluation_corpus",)
+        if not bundle.verification.valid:
+            return ReceiptDisposition.DEFERRED, ("invalid_verification", *bundle.verification.violations)
+        if not self._policies.distillation.may_support_active(bundle.verification.verification_kind):
+            return ReceiptDisposition.DEFERRED, (f"verification_{bundle.verification.verification_kind.value}",)
+        return ReceiptDisposition.QUEUED, ()
+
+    def _receipts(self, decided: Sequence[tuple[Experience, Eligibility]]) -> list[Failure]:
+        receipts = [
+            DistillationReceipt(
+                namespace=self._namespace,
+                created_at=experience.created_at,
+                experience_id=ExperienceId(experience.id),
+                disposition=disposition,
+                reasons=reasons,
+                policy=self._policies.distillation.identity,
+                work_item_id=None,
+            )
+            for experience, (disposition, reasons) in decided
+        ]
+        answers = self._ports.spine.direct(
+            [
+                Append.direct(Transition.RECEIPT_NOT_QUEUED, f"receipt/{item.experience_id}", (item,))
+                for item in receipts
+            ]
+        )
+        return failed([str(item.experience_id) for item in receipts], answers)
+
+    def _enqueue(self, queued: Sequence[tuple[Experience, VerifiedEvidenceBundle]], source_run: RunId) -> list[Failure]:
+        self._ports.artifacts.publish(self._profile.canonical)
+        items = [self._item(experience, bundle) for experience, bundle in queued]
+        all_good(self._ports.owner.apply([self._handoff(item, source_run) for item in items]))
+        subjects = self._ports.runtime.subjects(
+            Machine.HANDOFF, [str(handoff_id(WorkItemId(item.id))) for item in items]
+        )
+        proposals = []
+        for item in items:
+            subject = subjects[str(handoff_id(WorkItemId(item.id)))]
+            receipt = DistillationReceipt(
+                namespace=self._namespace,
+                created_at=item.created_at,
+                experience_id=item.experience_id,
+                disposition=ReceiptDisposition.QUEUED,
+                reasons=(),
+                policy=self._policies.distillation.identity,
+                work_item_id=WorkItemId(item.id),
+            )
+            proposals.append(
+                Proposal(
+                    namespace=self._namespace,
+                    transition=Transition.ENQUEUE_DISTILLATION,
+                    authority=Authority.HANDOFF_ATTEMPT,
+                    machine=Machine.HANDOFF,
+                    subject_id=subject.id,
+                    run_id=source_run,
+                    generation=subject.generation,
+                    fence=subject.fence,
+                    records=Proposal.bodies((item, receipt)),
+                )
+            )
+        return failed([str(item.id) for item in items], self._ports.spine.carry(proposals))
+
+    def _item(self, experience: Experience, bundle: VerifiedEvidenceBundle) -> WorkItem:
+        return WorkItem(
+            namespace=self._namespace,
+            created_at=experience.created_at,
+            experience_id=ExperienceId(experience.id),
+            task_scope_id=bundle.attempt.task_scope_id,
+            distillation_policy=self._policies.distillation.identity,
+            lifecycle_policy=self._policies.lifecycle.identity,
+            campaign_profile_id=self._profile.id,
+            campaign_profile_digest=self._profile.canonical_digest,
+        )
+
+    def _handoff(self, item: WorkItem, source_run: RunId) -> Command:
+        """Reference the profile's bytes and open the handoff, in one step (spec 8.1, step 2)."""
+        work_item_id = WorkItemId(item.id)
+        owner = profile_owner(work_item_id)
+        reference = reference_id(owner, self._profile.canonical_digest)
+        handoff = handoff_id(work_item_id)
+        held = {"owner": owner, "digest": self._profile.canonical_digest}
+        opened = {"work_item_id": work_item_id, "work_item_digest": item.payload_digest, "reference_id": reference}
+        return Command(
+            key=(Machine.HANDOFF, handoff),
+            creates=(
+                Create(
+                    machine=Machine.REFERENCE,
+                    id=reference,
+                    run_id=None,
+                    phase=Phase.ACTIVE,
+                    body=canonical_bytes(held).decode(),
+                ),
+                Create(
+                    machine=Machine.HANDOFF,
+                    id=handoff,
+                    run_id=source_run,
+                    phase=Phase.PENDING,
+                    body=canonical_bytes(opened).decode(),
+                ),
+            ),
+        )
+
+    def _manifest(self, item: WorkItem) -> bytes:
+        return canonical_bytes(
+            {
+                "namespace": self._namespace,
+                "work_item_id": item.id,
+                "work_item_digest": item.payload_digest,
+                "distillation_policy": item.distillation_policy.as_json(),
+                "lifecycle_policy": item.lifecycle_policy.as_json(),
+                "profile": self._profile.as_json(),
+            }
+        )
+
+    def _run(self, item: WorkItem) -> RunBody:
+        return RunBody(
+            namespace=self._namespace,
+            run_kind="MEMORY_DISTILLATION",
+            admission_key=str(item.id),
+            specification_digest=digest_bytes(self._manifest(item)),
+            admitted_at=item.created_at,
+        )
+
+    def _admission(self, item: WorkItem) -> Command:
+        run = self._run(item)
+        activity = activity_id(run.id, SLOT)
+        return Command(
+            key=(Machine.RUN, run.id),
+            creates=(
+                Create(machine=Machine.RUN, id=run.id, run_id=run.id, phase=Phase.RUNNING, body=run.canonical.decode()),
+                Create(
+                    machine=Machine.ACTIVITY,
+                    id=activity,
+                    run_id=run.id,
+                    phase=Phase.AWAITING_ASSIGNMENT,
+                    body=canonical_bytes({"work_item_id": item.id}).decode(),
+                ),
+            ),
+        )
+
+    def _assignment(self, item: WorkItem) -> WorkAssignment:
+        run = self._run(item)
+        manifest = {"digest": run.specification_digest}
+        return WorkAssignment(
+            namespace=self._namespace,
+            created_at=item.created_at,
+            work_item_id=WorkItemId(item.id),
+            manifest_id=ManifestId.derive(manifest),
+            run_id=run.id,
+            activity_id=activity_id(run.id, SLOT),
+        )
+
+    def _lease(
+        self, group: Sequence[tuple[WorkItem, WorkAssignment]], snapshot_id: EvidenceSnapshotId
+    ) -> list[DistillationRequest]:
+        ids = [str(assignment.activity_id) for _, assignment in group]
+        subjects = self._ports.runtime.subjects(Machine.ACTIVITY, ids)
+        all_good(self._ports.owner.apply(leases(subjects[each] for each in ids)))
+        leased = self._ports.runtime.subjects(Machine.ACTIVITY, ids)
+        return [
+            DistillationRequest(
+                item=item,
+                assignment=assignment,
+                activity=leased[str(assignment.activity_id)],
+                snapshot_id=snapshot_id,
+            )
+            for item, assignment in group
+        ]
+
+    def _complete(self, group: Sequence[tuple[WorkItem, WorkAssignment]]) -> None:
+        ids = [str(assignment.activity_id) for _, assignment in group]
+        subjects = self._ports.runtime.subjects(Machine.ACTIVITY, ids)
+        done = [item.run_id for item in subjects.values() if item.phase is Phase.COMMITTED and item.run_id]
+        all_good(self._ports.owner.apply([completion(run_id) for run_id in done]))
+
+    def _items(self) -> list[WorkItem]:
+        loaded = (stored.load() for stored in self._ports.ledger.find("distillation-work-item", self._namespace))
+        return [item for item in loaded if isinstance(item, WorkItem)]
+
+    def _items_of(self, noun: str) -> set[str]:
+        loaded = (stored.load() for stored in self._ports.ledger.find(noun, self._namespace))
+        return {str(getattr(record, "work_item_id", "")) for record in loaded}
+
+
+def failed(subjects: Sequence[str], answers: Sequence[AppendReceipt | VrmError]) -> list[Failure]:
+    """Return what did not commit: errors, and typed no-commits as a stale error."""
+    failures = []
+    for subject, answer in zip(subjects, answers, strict=True):
+        if isinstance(answer, VrmError):
+            failures.append(Failure(subject, answer))
+        elif not answer.committed and answer.reason is not None:
+            stale = StaleError(answer.transition.value, answer.reason.value, "Nothing was written; it is tried again.")
+            failures.append(Failure(subject, stale))
+    return failures
+
+
+def _activation(assignment: WorkAssignment) -> Command:
+    return Command(
+        key=(Machine.ACTIVITY, assignment.activity_id),
+        key_phase=Phase.READY,
+        moves=(Move(machine=Machine.ACTIVITY, id=assignment.activity_id, event=Event.ASSIGN, generation=1, fence=1),),
+    )
