@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -24,10 +25,12 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    made = Home(tmp_path_factory.mktemp("lifecycle") / "h").create()
-    yield made
-    cluster.stop(made.ray)
+def home() -> Iterator[Home]:
+    # pytest's own folders have names too long for Ray's sockets.
+    with tempfile.TemporaryDirectory(prefix="vrm-test-") as folder:
+        made = Home(Path(folder) / "h").create()
+        yield made
+        cluster.stop(made.ray)
 
 
 @pytest.fixture
@@ -196,10 +199,10 @@ def test_refused_start_shows_the_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_job_imports_the_project(tmp_path: Path) -> None:
-    home = Home(tmp_path / "h").create()
+def test_job_imports_the_project(open_path: Path) -> None:
+    home = Home(open_path / "h").create()
     info = cluster.start_local(home.ray, 2, temp=home.ray_temp, dashboard=True)
-    work = tmp_path / "work"
+    work = open_path / "work"
     work.mkdir()
     (work / "job.py").write_text(
         textwrap.dedent("""

@@ -23,11 +23,11 @@ def test_default_is_beside_the_work(tmp_path: Path) -> None:
     assert find_home({"VRM_HOME": ""}, tmp_path).root == tmp_path / ".vrm"
 
 
-def test_found_from_a_folder_below(tmp_path: Path) -> None:
-    below = tmp_path / "a" / "b"
+def test_found_from_a_folder_below(open_path: Path) -> None:
+    below = open_path / "a" / "b"
     below.mkdir(parents=True)
-    find_home({}, tmp_path).create()
-    assert find_home({}, below).root == tmp_path / ".vrm"
+    find_home({}, open_path).create()
+    assert find_home({}, below).root == open_path / ".vrm"
 
 
 def test_unmarked_folder_above_is_not_taken(tmp_path: Path) -> None:
@@ -37,15 +37,15 @@ def test_unmarked_folder_above_is_not_taken(tmp_path: Path) -> None:
     assert find_home({}, below).root == below / ".vrm"
 
 
-def test_create_twice(tmp_path: Path) -> None:
-    home = Home(tmp_path / "h").create().create()
+def test_create_twice(open_path: Path) -> None:
+    home = Home(open_path / "h").create().create()
     folders = (home.postgres, home.artifacts, home.logs, home.ray, home.reports, home.postgres_sockets, home.ray_temp)
     assert all(folder.is_dir() for folder in folders)
     assert len(set(folders)) == len(folders)
 
 
-def test_only_passage_for_others(tmp_path: Path) -> None:
-    home = Home(tmp_path / "h").create()
+def test_only_passage_for_others(open_path: Path) -> None:
+    home = Home(open_path / "h").create()
     assert home.root.stat().st_mode & 0o066 == 0, "others may neither list nor write"
     assert home.ray.stat().st_mode & 0o077 == 0, "the token is private"
 
