@@ -2,8 +2,8 @@
 
 Three steps, each over everything that is waiting and each safe to repeat:
 
-1. `ingest`: every Experience gets its one receipt; an eligible one also its work item, behind an ACTIVE reference to the
-   campaign profile's bytes, through the spine's ENQUEUE_DISTILLATION;
+1. `ingest`: every Experience gets its one receipt; an eligible one also its work item, behind an ACTIVE reference to
+   the campaign profile's bytes, through the spine's ENQUEUE_DISTILLATION;
 2. `project`: every unassigned item gets its singleton campaign, a MEMORY_DISTILLATION Run whose admission key is the
    item, with one Activity, and its assignment;
 3. `distil`: every open Activity is leased, proposed by the distiller and committed through the spine, and the Run of a

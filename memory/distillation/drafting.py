@@ -139,7 +139,7 @@ class Draft:
                 scope_variant_id=self.verdict.variant.scope_variant_id,
                 event_type=step.event_type,
                 disposition=step.resulting_disposition,
-                expected_prior=prior or GENESIS,
+                expected_prior=GENESIS if prior is None else prior,
                 reasons=tuple(code.value for code in self.verdict.verdict.reason_codes),
                 evidence_snapshot_id=self.snapshot_id,
                 policy=self.policies.lifecycle.identity,

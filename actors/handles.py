@@ -1,0 +1,280 @@
+"""Ports over actor handles: the only place where actors are looked up, created, replaced and called.
+
+Rules kept here (style 5.1, 5.2):
+
+- actors are named and detached in Ray namespace `vrm`, created on first use, and found by any driver or job;
+- one that runs older code is replaced explicitly, since `get_if_exists` would keep it for ever;
+- a call that loses its actor is made once more on its successor, which every command here allows; what the actor itself
+  raised comes back as the error that it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+
+from actors.cluster import NAMESPACE
+from actors.owners import CommitCoordinatorActor, LifecycleHeadActor, RunOwnerActor
+from actors.settings import Settings, code_digest
+from actors.workers import DistillationWorkerActor, EmbedderActor
+from memory.distillation.distiller import DistillationRequest
+from memory.heads import Reservation
+from memory.ports import Fence
+from records.appends import Append, AppendReceipt, Proposal
+from records.errors import UnavailableError, VrmError
+from records.knowledge import LifecycleEvent
+from records.runtime import Applied, Authorization, Command
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+HEAD_HOSTS: Final = 2
+WORKERS: Final = 2
+_START_SECONDS: Final = 120.0
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True)
+class Role:
+    """A kind of actor: its name, its class, what it takes, and how many processor shares it holds."""
+
+    name: str
+    actor: type[Any]
+    arguments: tuple[Any, ...] = ()
+
+
+class Handle:
+    """One named actor, found or created when it is first called."""
+
+    def __init__(self, role: Role, settings: Settings) -> None:
+        """Name the actor; nothing is started."""
+        self._role = role
+        self._settings = settings
+        self._handle: Any = None
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method and return its answer.
+
+        Raises:
+            VrmError: what the actor raised.
+            UnavailableError: the actor could not be kept alive.
+        """
+        for _ in range(_TRIES):
+            try:
+                return ray.get(getattr(self._living(), method).remote(*arguments))
+            except RayTaskError as error:
+                if isinstance(error.cause, VrmError):
+                    raise error.cause from error
+                raise
+            except RayActorError:
+                self._handle = None
+        raise UnavailableError("actor", self._role.name, "It died again and again; look into the logs of the cluster.")
+
+    def kill(self) -> None:
+        """End the actor without notice, as a crash would."""
+        if (handle := self._find()) is not None:
+            ray.kill(handle)
+        self._handle = None
+
+    def find(self) -> Any:
+        """Return the running actor, or None."""
+        return self._find()
+
+    def _living(self) -> Any:
+        if self._handle is None:
+            handle = self._find()
+            if handle is not None and not self._is_current(handle):
+                ray.kill(handle)
+                handle = None
+            self._handle = handle or self._create()
+        return self._handle
+
+    @property
+    def _name(self) -> str:
+        return self._settings.actor_name(self._role.name)
+
+    def _find(self) -> Any:
+        try:
+            return ray.get_actor(self._name, namespace=NAMESPACE)
+        except ValueError:
+            return None
+
+    def _is_current(self, handle: Any) -> bool:
+        try:
+            return bool(ray.get(handle.version.remote(), timeout=_START_SECONDS) == code_digest())
+        except (RayActorError, GetTimeoutError):
+            return False
+
+    def _create(self) -> Any:
+        options: Any = ray.remote(
+            num_cpus=0, max_restarts=-1, max_task_retries=_TRIES, concurrency_groups={"health": 1}
+        )
+        remote: Any = options(self._role.actor)
+        handle = remote.options(
+            name=self._name, namespace=NAMESPACE, lifetime="detached", get_if_exists=True
+        ).remote(self._settings, *self._role.arguments)
+        ray.get(handle.version.remote(), timeout=_START_SECONDS)
+        return handle
+
+
+class CoordinatorHandle:
+    """The commit coordinator behind its port."""
+
+    def __init__(self, handle: Handle) -> None:
+        """Call through `handle`."""
+        self.handle = handle
+
+    def append_granted(
+        self, authorization_ids: Sequence[str], fences: Sequence[Fence] = ()
+    ) -> list[AppendReceipt | VrmError]:
+        """Carry out authorized appends."""
+        answers: list[AppendReceipt | VrmError] = self.handle.call("append_granted", authorization_ids, fences)
+        return answers
+
+    def append_direct(self, appends: Sequence[Append]) -> list[AppendReceipt | VrmError]:
+        """Carry out direct appends."""
+        answers: list[AppendReceipt | VrmError] = self.handle.call("append_direct", appends)
+        return answers
+
+
+class RunOwnerHandle:
+    """The run owner behind its port."""
+
+    def __init__(self, handle: Handle) -> None:
+        """Call through `handle`."""
+        self.handle = handle
+
+    def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
+        """Carry out Runtime commands."""
+        answers: list[Applied | VrmError] = self.handle.call("apply", commands)
+        return answers
+
+    def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
+        """Authorize published proposals."""
+        answers: list[Authorization | VrmError] = self.handle.call("grant", proposal_digests)
+        return answers
+
+    def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
+        """Settle authorizations."""
+        answers: list[AppendReceipt | VrmError] = self.handle.call("reconcile", authorization_ids)
+        return answers
+
+
+class HeadHosts:
+    """The hosts of lifecycle heads behind their port; a variant always lives on the same host."""
+
+    def __init__(self, hosts: Sequence[Handle]) -> None:
+        """Share the variants among `hosts`."""
+        self.hosts = tuple(hosts)
+
+    def reserve(self, namespace: str, plan: str, events: Sequence[LifecycleEvent]) -> Sequence[Reservation]:
+        """Take the variants of a plan's events, host by host in a fixed order."""
+        shares: list[list[LifecycleEvent]] = [[] for _ in self.hosts]
+        for event in events:
+            shares[int(event.scope_variant_id[-8:], 16) % len(self.hosts)].append(event)
+        return [
+            host.call("reserve", namespace, plan, share)
+            for host, share in zip(self.hosts, shares, strict=True)
+            if share
+        ]
+
+    def release(self, plan: str) -> None:
+        """Let go of a plan's variants everywhere."""
+        for host in self.hosts:
+            host.call("release", plan)
+
+
+class DistillerPool:
+    """Distillation workers; a task scope always goes to the same one, so a variant is never led twice at once."""
+
+    def __init__(self, workers: Sequence[Handle]) -> None:
+        """Share the scopes among `workers`."""
+        self.workers = tuple(workers)
+
+    def propose(self, requests: Sequence[DistillationRequest]) -> list[Proposal]:
+        """Return one proposal per request, in order."""
+        shares: list[list[int]] = [[] for _ in self.workers]
+        for place, request in enumerate(requests):
+            shares[int(request.item.task_scope_id[-8:], 16) % len(self.workers)].append(place)
+        found: dict[int, Proposal] = {}
+        for worker, places in zip(self.workers, shares, strict=True):
+            if places:
+                answers = worker.call("propose", [requests[place] for place in places])
+                found |= dict(zip(places, answers, strict=True))
+        return [found[place] for place in range(len(requests))]
+
+
+class EmbedderHandle:
+    """The embedding model in its own process, as an `Embedder`."""
+
+    def __init__(self, handle: Handle) -> None:
+        """Call through `handle`; nothing is loaded yet."""
+        self.handle = handle
+
+    @cached_property
+    def _identity(self) -> tuple[str, int]:
+        identity: tuple[str, int] = self.handle.call("identity")
+        return identity
+
+    @property
+    def id(self) -> str:
+        """The embedder's id."""
+        return self._identity[0]
+
+    @property
+    def dimensions(self) -> int:
+        """The number of dimensions."""
+        return self._identity[1]
+
+    def embed(self, texts: Sequence[str], *, kind: str = "passage") -> NDArray[np.float32]:
+        """Return one unit vector per text, shape (n, dimensions)."""
+        vectors: NDArray[np.float32] = self.handle.call("embed", list(texts), kind)
+        return vectors
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Every actor of an installation behind its port."""
+
+    coordinator: CoordinatorHandle
+    run_owner: RunOwnerHandle
+    heads: HeadHosts
+    distillers: DistillerPool
+    embedder: EmbedderHandle
+
+    def handles(self) -> dict[str, Handle]:
+        """Return every handle by the name of its role."""
+        numbered = {f"lifecycle-head-{place}": handle for place, handle in enumerate(self.heads.hosts)}
+        numbered |= {f"distiller-{place}": handle for place, handle in enumerate(self.distillers.workers)}
+        return {
+            "commit-coordinator": self.coordinator.handle,
+            "run-owner": self.run_owner.handle,
+            "embedder": self.embedder.handle,
+            **numbered,
+        }
+
+
+def owners_of(settings: Settings) -> Owners:
+    """Return the actors of an installation; each is found or created when it is first called.
+
+    The process must be connected to a cluster (`actors.cluster.connect`).
+    """
+
+    def make(name: str, actor: type[Any], *arguments: Any) -> Handle:
+        return Handle(Role(name, actor, arguments), settings)
+
+    return Owners(
+        coordinator=CoordinatorHandle(make("commit-coordinator", CommitCoordinatorActor)),
+        run_owner=RunOwnerHandle(make("run-owner", RunOwnerActor)),
+        heads=HeadHosts([make(f"lifecycle-head-{each}", LifecycleHeadActor, each) for each in range(HEAD_HOSTS)]),
+        distillers=DistillerPool([make(f"distiller-{each}", DistillationWorkerActor) for each in range(WORKERS)]),
+        embedder=EmbedderHandle(make("embedder", EmbedderActor)),
+    )
+
+

@@ -1,0 +1,54 @@
+"""What an actor needs to open its own stores; plain values, so that it travels between processes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+PACKAGES: Final = ("records", "policies", "store", "memory", "actors", "experiments", "importers", "evaluation", "vrm")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Addresses of the stores; two installations on one cluster differ in them, and so do the names of their actors.
+
+    Attributes:
+        ledger_dsn, runtime_dsn: the application roles' addresses.
+        artifacts_url: the artifact store.
+    """
+
+    ledger_dsn: str
+    runtime_dsn: str
+    artifacts_url: str
+
+    def actor_name(self, role: str) -> str:
+        """Return the name under which an actor of this installation is found."""
+        key = f"{self.ledger_dsn}\n{self.runtime_dsn}\n{self.artifacts_url}"
+        return f"{role}@{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+
+    def holder(self, role: str) -> str:
+        """Return who claims, for the server's activity view."""
+        return f"{role} {socket.gethostname()} {os.getpid()}"
+
+
+def now() -> str:
+    """Read the clock as a record timestamp."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """Return the digest of the project's sources, by which a running owner of older code is told apart (style 5.1)."""
+    root = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            if path.suffix in {".py", ".yaml"} and path.is_file():
+                digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
