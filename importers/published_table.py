@@ -15,15 +15,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from importers.table_reader import Manifest, PublishedRow, PublishedTable, read_published_table
+from importers.table_reader import PublishedRow, PublishedTable, read_published_table
 from memory.evidence import TaskIdentity, Trial
 from records.canonical import domain_digest
 from records.evidence import EvaluationContract, VerificationKind
-from records.ids import RunId
+from records.runtime import RunBody
 from records.values import ArtifactRef
 from store.artifacts import ArtifactStore
 
-__all__ = ["HPOBENCH_MLP", "PublishedTable", "contract", "read_published_table", "task_identities", "trials"]
+__all__ = [
+    "HPOBENCH_MLP",
+    "PublishedTable",
+    "contract",
+    "import_run",
+    "read_published_table",
+    "task_identities",
+    "trials",
+]
 
 HPOBENCH_MLP: Final = Path(__file__).parent / "data" / "hpobench_mlp"
 """The folder of the table that ships with the project."""
@@ -52,6 +60,18 @@ def contract(table: PublishedTable, namespace: str) -> EvaluationContract:
         evaluator_digest=table.evaluator_digest,
         timeout_seconds=0,  # a file is read, no program is run
         required_artifacts=(ROW, TABLE),
+    )
+
+
+def import_run(table: PublishedTable, namespace: str) -> RunBody:
+    """Return the Run in whose name a table is imported; one per table and namespace, however often it is imported."""
+    manifest = table.manifest
+    return RunBody(
+        namespace=namespace,
+        run_kind="SCIENTIFIC",
+        admission_key=f"published-table/{manifest.table_id}/{manifest.version}",
+        specification_digest=manifest.canonical_digest,
+        admitted_at=manifest.published_at,
     )
 
 
@@ -99,6 +119,7 @@ class _Builder:
         self._namespace = namespace
         self._file = file
         self._contract = contract(table, namespace)
+        self._run_id = import_run(table, namespace).id
         self._tasks = task_identities(table)
         self._baseline = table.catalog.config_digest(table.catalog.baseline)
         self._source = domain_digest("published-source", dict(table.manifest.source))
@@ -112,7 +133,7 @@ class _Builder:
             task=self._tasks[row.task],
             contract=self._contract,
             catalog_digest=self._catalog.digest,
-            run_id=_run_id(manifest, self._namespace, row),
+            run_id=self._run_id,
             iteration=self._iterations[change],
             seed=row.seed,
             change=None if change is None else (change.knob, change.from_value, change.to_value),
@@ -129,15 +150,3 @@ class _Builder:
             violations=(),
             times=(manifest.published_at, manifest.published_at, manifest.published_at),
         )
-
-
-def _run_id(manifest: Manifest, namespace: str, row: PublishedRow) -> RunId:
-    """Return the Run that a row belongs to: one task with one seed, tried with each configuration in turn."""
-    return RunId.derive(
-        {
-            "namespace": namespace,
-            "published_table": {"id": manifest.table_id, "version": manifest.version},
-            "task": row.task,
-            "seed": row.seed,
-        }
-    )
