@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import ray
@@ -112,10 +112,10 @@ class Handle:
             return False
 
     def _create(self) -> Any:
-        options: Any = ray.remote(
-            num_cpus=0, max_restarts=-1, max_task_retries=_TRIES, concurrency_groups={"health": 1}
+        decorate = cast("Any", ray.remote)  # its overloads know functions and literal options only
+        remote = decorate(num_cpus=0, max_restarts=-1, max_task_retries=_TRIES, concurrency_groups={"health": 1})(
+            self._role.actor
         )
-        remote: Any = options(self._role.actor)
         handle = remote.options(
             name=self._name, namespace=NAMESPACE, lifetime="detached", get_if_exists=True
         ).remote(self._settings, *self._role.arguments)

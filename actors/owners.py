@@ -124,5 +124,5 @@ def or_leave(act: Callable[[], T]) -> T:
     try:
         return act()
     except FencedError:
-        ray.actor.exit_actor()
+        ray.actor.exit_actor()  # type: ignore[no-untyped-call]  # Ray leaves it untyped
         raise

@@ -8,7 +8,7 @@ on the same evidence is the same record, whichever snapshot it was drafted from.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import model_validator
 
@@ -39,7 +39,7 @@ from records.values import (
     PolicyIdentity,
 )
 
-GENESIS = "GENESIS"
+GENESIS: Final = "GENESIS"
 """The expected prior event of a scope variant that has no head yet (spec 9.5)."""
 
 

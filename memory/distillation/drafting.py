@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from memory.distillation.view import Policies
 from policies.distiller import DRAFTING_ADAPTER, VariantVerdict
@@ -128,7 +129,7 @@ class Draft:
 
     def events(self, memory: MemoryRecord | None) -> list[LifecycleEvent]:
         """Return the lifecycle events, each consuming the one before it and the first the head."""
-        prior = EventId.check(self.head.event_id) if self.head else None
+        prior: EventId | Literal["GENESIS"] = EventId.check(self.head.event_id) if self.head else GENESIS
         events: list[LifecycleEvent] = []
         for step in self._steps(memory):
             event = LifecycleEvent(
@@ -139,7 +140,7 @@ class Draft:
                 scope_variant_id=self.verdict.variant.scope_variant_id,
                 event_type=step.event_type,
                 disposition=step.resulting_disposition,
-                expected_prior=GENESIS if prior is None else prior,
+                expected_prior=prior,
                 reasons=tuple(code.value for code in self.verdict.verdict.reason_codes),
                 evidence_snapshot_id=self.snapshot_id,
                 policy=self.policies.lifecycle.identity,

@@ -1,0 +1,156 @@
+"""Running experiments: settings in, verified evidence in the Ledger out.
+
+Every setting has an operation key. What the Ledger holds under its key is not run again, so a job that was killed goes
+on where it stopped, and a second run of a round runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import ray
+
+from actors.fits import Fit, fit_all, judge, split
+from experiments.evaluator.protocol import EvaluationRequest, EvaluationResult
+from experiments.tabular.custody import CustodyReceipt
+from memory.evidence import Trial, bundle_records
+from policies.catalog import InterventionCatalog
+from records.appends import Append
+from records.canonical import domain_digest
+from records.evidence import EvaluationContract, Experience
+from records.flows import Transition
+from records.ids import ExperienceId
+from vrm.mainjob.job import Job, require
+from vrm.mainjob.tabular import EVALUATOR, Setting, trial_of
+
+BATCH = 128
+"""Fits that one evaluator process judges; starting it costs a second or so."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A setting with its fit and the custodian's receipt."""
+
+    setting: Setting
+    fit: Fit
+    custody: CustodyReceipt
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A setting with its evidence in the Ledger."""
+
+    setting: Setting
+    trial: Trial
+    experience_id: ExperienceId
+
+
+class Experiments:
+    """Runs settings of one catalog under one contract."""
+
+    def __init__(self, job: Job, catalog: InterventionCatalog, contract: EvaluationContract) -> None:
+        """Run within `job`."""
+        self._job = job
+        self._catalog = catalog
+        self._contract = contract
+        self._splits: dict[tuple[str, int], CustodyReceipt] = {}
+
+    def key(self, setting: Setting) -> str:
+        """Return the operation key of a setting."""
+        parts = [setting.run_id, setting.task, setting.seed, setting.iteration, self._digest(setting)]
+        return f"trial/{domain_digest('trial-key', parts)}"
+
+    def missing(self, settings: Sequence[Setting]) -> list[Setting]:
+        """Return the settings whose evidence the Ledger does not hold yet."""
+        keys = [self.key(setting) for setting in settings]
+        known = self._job.stores.ledger.receipts(self._job.namespace, keys)
+        return [setting for setting, key in zip(settings, keys, strict=True) if key not in known]
+
+    def run(self, settings: Sequence[Setting], step: str) -> None:
+        """Run what is missing and append its evidence; what fits together is judged and committed together."""
+        missing = self.missing(settings)
+        with self._job.step(step, len(settings)) as advance:
+            advance(len(settings) - len(missing))
+            waiting: list[Finished] = []
+            for finished in self._fits(missing):
+                waiting += finished
+                if len(waiting) >= BATCH:
+                    self.commit(self._judged(waiting))
+                    waiting = []
+                advance(len(finished))
+            if waiting:
+                self.commit(self._judged(waiting))
+
+    def run_wave(self, settings: Sequence[Setting]) -> list[Verified]:
+        """Run a wave of held-out settings and return each with its evidence, in order; done ones are read back."""
+        fits = [finished for group in self._fits(settings) for finished in group]
+        by_key = {self.key(item.setting): item for item in fits}
+        trials = self._judged([by_key[self.key(setting)] for setting in settings])
+        return self.commit(trials)
+
+    def commit(self, judged: Sequence[tuple[Setting, Trial]]) -> list[Verified]:
+        """Append the evidence of judged trials under their operation keys."""
+        appends, verified = [], []
+        for setting, trial in judged:
+            records = bundle_records(trial)
+            appends.append(Append.direct(Transition.APPEND_EVIDENCE, self.key(setting), records))
+            experience = records[-1]
+            if isinstance(experience, Experience):
+                verified.append(Verified(setting, trial, ExperienceId(experience.id)))
+        require(self._job.spine.direct(appends))
+        return verified
+
+    def _fits(self, settings: Sequence[Setting]) -> Iterator[list[Finished]]:
+        """Yield groups of finished fits as they come; one group per task, seed and starting configuration."""
+        self._take_custody(settings)
+        groups: dict[tuple[str, int], list[Setting]] = defaultdict(list)
+        for setting in settings:
+            groups[setting.task, setting.seed].append(setting)
+        running = {}
+        for place, group in groups.items():
+            custody = self._splits[place]
+            configs = [setting.config for setting in group]
+            task = fit_all.remote(
+                str(custody.problem_path), custody.problem_sha256, configs, place[1], self._job.folders
+            )
+            running[task] = (group, custody)
+        while running:
+            done, _ = ray.wait(list(running), num_returns=1)
+            group, custody = running.pop(done[0])
+            fits = ray.get(done[0])
+            yield [Finished(setting, fit, custody) for setting, fit in zip(group, fits, strict=True)]
+
+    def _take_custody(self, settings: Sequence[Setting]) -> None:
+        seeds: dict[str, set[int]] = defaultdict(set)
+        for setting in settings:
+            if (setting.task, setting.seed) not in self._splits:
+                seeds[setting.task].add(setting.seed)
+        tasks = [split.remote(task, sorted(wanted), self._job.folders) for task, wanted in sorted(seeds.items())]
+        for receipts in ray.get(tasks):
+            for receipt in receipts:
+                self._splits[receipt.task_name, receipt.seed] = receipt
+
+    def _judged(self, finished: Sequence[Finished]) -> list[tuple[Setting, Trial]]:
+        artifacts = self._job.stores.artifacts
+        requests = [
+            EvaluationRequest(
+                observation_key=self.key(item.setting),
+                predictions_path=artifacts.location(item.fit.predictions.sha256),
+                predictions_sha256=item.fit.predictions.sha256,
+                labels_path=str(item.custody.labels_path),
+                labels_sha256=item.custody.labels_sha256,
+            )
+            for item in finished
+        ]
+        results: list[EvaluationResult] = ray.get(
+            judge.remote(requests, EVALUATOR, self._job.folders, str(self._job.work_folder))
+        )
+        return [
+            (item.setting, trial_of(item.setting, item.fit, result, self._catalog, self._contract))
+            for item, result in zip(finished, results, strict=True)
+        ]
+
+    def _digest(self, setting: Setting) -> str:
+        return self._catalog.config_digest(setting.config)

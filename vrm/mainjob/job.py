@@ -1,0 +1,110 @@
+"""What every step of the main job works with: open stores, owners, policies, folders, a clock for each step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from actors.fits import Folders
+from actors.handles import Owners
+from memory.campaigns import CampaignPorts, Campaigns, Failure
+from memory.distillation.view import Policies
+from memory.ports import all_good
+from memory.spine import Spine
+from records.appends import Append, AppendReceipt
+from records.errors import VrmError
+from records.flows import Transition
+from records.runtime import Command
+from vrm.bootstrap import Stores
+from vrm.mainjob.plan import PROFILE, Round
+
+
+@dataclass
+class Job:
+    """One run of the main job."""
+
+    stores: Stores
+    owners: Owners
+    round: Round
+    policies: Policies
+    console: Console
+    seconds: dict[str, float] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    quiet: bool = False
+
+    @property
+    def namespace(self) -> str:
+        """The Ledger namespace."""
+        return self.round.namespace
+
+    @property
+    def spine(self) -> Spine:
+        """The spine over this job's owners."""
+        return Spine(self.stores.artifacts, self.owners.run_owner, self.owners.coordinator)
+
+    @property
+    def folders(self) -> Folders:
+        """Where the custodian and the runner meet: public problems, private labels, artifacts."""
+        base = self.stores.home.root / "custody"
+        return Folders(str(base / "public"), str(base / "private"), self.stores.artifacts.url)
+
+    @property
+    def work_folder(self) -> Path:
+        """Where the evaluator exchanges files with its caller."""
+        folder = self.stores.home.root / "evaluator"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
+    @property
+    def campaigns(self) -> Campaigns:
+        """The distillation work of this namespace."""
+        ports = CampaignPorts(
+            ledger=self.stores.ledger,
+            runtime=self.stores.runtime,
+            artifacts=self.stores.artifacts,
+            owner=self.owners.run_owner,
+            spine=self.spine,
+            heads=self.owners.heads,
+        )
+        return Campaigns(ports, self.policies, PROFILE, self.namespace)
+
+    def apply(self, commands: Sequence[Command]) -> None:
+        """Carry out Runtime commands that must all succeed."""
+        all_good(self.owners.run_owner.apply(commands))
+
+    def append(self, transition: Transition, key: str, *records: object) -> AppendReceipt:
+        """Carry out one direct append that must succeed."""
+        answers = self.spine.direct([Append.direct(transition, key, tuple(records))])  # type: ignore[arg-type]  # callers pass records
+        return all_good(answers)[0]
+
+    @contextmanager
+    def step(self, name: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+        """Time a step and show how far it is; the block gets a function that is told what was done."""
+        started = time.monotonic()
+        columns = (
+            TextColumn("{task.description:<46}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=self.console, disable=self.quiet) as progress:
+            bar = progress.add_task(name, total=total)
+            try:
+                yield lambda count: progress.advance(bar, count)
+            finally:
+                self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started
+
+
+def require(answers: Sequence[AppendReceipt | VrmError]) -> list[AppendReceipt]:
+    """Return receipts that all committed, or raise the first error or typed refusal."""
+    receipts = all_good(answers)
+    for receipt in receipts:
+        if not receipt.committed:
+            raise VrmError(receipt.transition.value, str(receipt.reason), "Nothing was written; run the job again.")
+    return receipts

@@ -1,0 +1,145 @@
+"""What the main job does in one round: which tasks, seeds and contrasts, and which held-out decisions. Pure.
+
+A store is extended round by round: round 0 has the first seeds, every later round brings new ones, so that running the
+job again adds evidence and repeats nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from experiments.tabular.tasks import task_names
+from policies.catalog import InterventionCatalog
+from records.ids import RunId
+from records.runtime import RunBody
+from records.values import CampaignProfile
+
+CATALOG: Final = "tabular-svm-v1"
+BUDGET_CLASS: Final = "one-fit"
+MODEL_FAMILY: Final = "svm"
+PUBLISHED_AT: Final = "2026-11-30T00:00:00.000000Z"
+"""When the contracts and profiles below were published; what is derived from them is the same on every day."""
+
+PROFILE: Final = CampaignProfile(
+    profile="campaign-default/v1",
+    workflow="propose-grant-append-reconcile/v1",
+    drafting_adapter="structured-template/v1",
+    budget_class="default",
+    retention="keep",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """How much one round does.
+
+    Attributes:
+        first_seeds: seeds of round 0; later_seeds: seeds of each later round.
+        development: most development tasks; held_out: most held-out tasks; None takes all.
+        contrasts: knob changes to try on development tasks, by knob and value; None takes all of the catalog.
+        trial_seeds: seeds per held-out task and arm; decisions: decisions per trial.
+        published: whether the published table is imported.
+    """
+
+    first_seeds: int
+    later_seeds: int
+    development: int | None
+    held_out: int | None
+    contrasts: tuple[tuple[str, object], ...] | None
+    trial_seeds: int
+    decisions: int
+    published: bool
+
+
+FULL: Final = Size(
+    first_seeds=2,
+    later_seeds=1,
+    development=None,
+    held_out=None,
+    contrasts=(
+        ("scaler", "standard"),
+        ("C", 10),
+        ("C", 0.1),
+        ("class_weight", "balanced"),
+        ("kernel", "poly"),
+        ("tol", 0.0001),
+        ("tol", 0.01),
+    ),
+    trial_seeds=1,
+    decisions=3,
+    published=True,
+)
+"""About 600 fits: 32 development tasks, two seeds, a baseline and seven changes; 12 held-out tasks, two arms."""
+
+SMALL: Final = Size(
+    first_seeds=1,
+    later_seeds=1,
+    development=8,
+    held_out=2,
+    contrasts=(("class_weight", "balanced"), ("C", 10), ("tol", 0.0001)),
+    trial_seeds=1,
+    decisions=2,
+    published=True,
+)
+"""A small round for tests: the same steps in seconds. It cannot be expected to make a rule active from its own fits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One round of a namespace."""
+
+    namespace: str
+    number: int
+    size: Size
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds of the sweep, disjoint between rounds."""
+        if self.number == 0:
+            return tuple(range(self.size.first_seeds))
+        start = self.size.first_seeds + (self.number - 1) * self.size.later_seeds
+        return tuple(range(start, start + self.size.later_seeds))
+
+    @property
+    def trial_seeds(self) -> tuple[int, ...]:
+        """The seeds of the held-out trials; far from those of the sweep."""
+        start = 10_000 + self.number * self.size.trial_seeds
+        return tuple(range(start, start + self.size.trial_seeds))
+
+    def run(self, key: str, specification_digest: str) -> RunBody:
+        """Return the specification of a Run of this round."""
+        return RunBody(
+            namespace=self.namespace,
+            run_kind="SCIENTIFIC",
+            admission_key=f"round-{self.number}/{key}",
+            specification_digest=specification_digest,
+            admitted_at=PUBLISHED_AT,
+        )
+
+    def run_id(self, key: str) -> RunId:
+        """Return the id of a Run of this round."""
+        return self.run(key, "0" * 64).id
+
+
+def development_tasks(size: Size) -> tuple[str, ...]:
+    """Return the tasks of the sweep."""
+    return _first(task_names("development"), size.development)
+
+
+def held_out_tasks(size: Size) -> tuple[str, ...]:
+    """Return the tasks of the held-out decisions; their roots are disjoint from those of the sweep."""
+    return _first(task_names("held_out"), size.held_out)
+
+
+def arms(size: Size, catalog: InterventionCatalog) -> tuple[tuple[str, object] | None, ...]:
+    """Return the baseline (None) and the changes that a sweep tries on every task and seed."""
+    if size.contrasts is None:
+        return (None, *((change.knob, change.to_value) for change in catalog.contrasts))
+    for knob, value in size.contrasts:
+        catalog.check_change(knob, value)
+    return (None, *size.contrasts)
+
+
+def _first(names: tuple[str, ...], limit: int | None) -> tuple[str, ...]:
+    return names if limit is None else names[:limit]

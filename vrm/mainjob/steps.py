@@ -1,0 +1,68 @@
+"""The steps of the main job up to the Recall Input: sweep, published table, campaigns, snapshots, index."""
+
+from __future__ import annotations
+
+from memory.campaigns import Failure
+from memory.leases import admission, completion
+from memory.ports import all_good
+from policies.catalog import InterventionCatalog
+from records.canonical import domain_digest
+from records.evidence import EvaluationContract
+from records.ids import RunId
+from vrm.mainjob.experiments import Experiments
+from vrm.mainjob.job import Job
+from vrm.mainjob.plan import arms, development_tasks
+from vrm.mainjob.tabular import Setting
+
+ROUNDS_OF_RETRY = 5
+"""How often work that a race or a crash left waiting is taken up again within one job."""
+
+
+def sweep_settings(job: Job, catalog: InterventionCatalog, run_id: RunId) -> list[Setting]:
+    """Return every setting of a round's sweep: tasks by seeds by arms."""
+    settings = []
+    for task in development_tasks(job.round.size):
+        for seed in job.round.seeds:
+            for place, change in enumerate(arms(job.round.size, catalog)):
+                settings.append(
+                    Setting(
+                        task=task,
+                        seed=seed,
+                        before=catalog.baseline,
+                        change=change,
+                        iteration=place,
+                        run_id=run_id,
+                    )
+                )
+    return settings
+
+
+def sweep(job: Job, catalog: InterventionCatalog, contract: EvaluationContract) -> RunId:
+    """Run the round's experiments and return the Run that owns them."""
+    specification = domain_digest("sweep-specification", [catalog.digest, list(job.round.seeds)])
+    body = job.round.run("sweep", specification)
+    job.apply([admission(body, ["sweep"])])
+    Experiments(job, catalog, contract).run(sweep_settings(job, catalog, body.id), "Experiments: fits, evaluated apart")
+    return body.id
+
+
+def close_run(job: Job, run_id: RunId) -> None:
+    """Complete a Run once every Experience of it has its receipt; the barrier of spec 6.3 is asked first."""
+    if job.campaigns.without_receipt(run_id):
+        return
+    all_good(job.owners.run_owner.apply([completion(run_id)]))
+
+
+def ingest(job: Job, run_ids: list[RunId]) -> None:
+    """Give every Experience of the Runs its receipt, then admit and assign a campaign for each item."""
+    campaigns = job.campaigns
+    waiting = sum(len(campaigns.without_receipt(run_id)) for run_id in run_ids)
+    with job.step("Receipts and work items", waiting) as advance:
+        for run_id in run_ids:
+            _note(job, campaigns.ingest(run_id, advance))
+    with job.step("Campaigns admitted and assigned", len(campaigns.unassigned())) as advance:
+        _note(job, campaigns.project(advance))
+
+
+def _note(job: Job, failures: list[Failure]) -> None:
+    job.failures += failures
