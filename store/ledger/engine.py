@@ -101,7 +101,7 @@ def commit_group(
         except VrmError as error:
             answers.append(error)
     for name in names:
-        transaction.save_namespace(state.heads[name])
+        state.save(name)
     return answers
 
 
@@ -111,6 +111,7 @@ class _Group:
     def __init__(self, transaction: LedgerTransaction, heads: dict[str, NamespaceHead]) -> None:
         self.transaction = transaction
         self.heads = heads
+        self.saved = dict(heads)
         self.receipts: dict[tuple[str, str], AppendReceipt] = {}
         self.known: dict[str, tuple[int, str]] = {}
 
@@ -123,12 +124,20 @@ class _Group:
             {str(record.id) for request in group for record in request.append.records}
         )
 
+    def save(self, namespace: str) -> None:
+        """Write where a journal stands, if that is not written yet."""
+        head = self.heads[namespace]
+        if head != self.saved[namespace]:
+            self.transaction.save_namespace(head)
+            self.saved[namespace] = head
+
     def carry_out(self, request: Request) -> AppendReceipt:
         append = request.append
         earlier = self.receipts.get((append.namespace, append.permit_key))
         if earlier is not None:
             return _replay(earlier, append)
         flow = require_legal(append.transition, append.authority, append.nouns)
+        self.save(append.namespace)  # the guard reads what neighbours in the group have written, frontiers included
         try:
             with self._alone(append.namespace):
                 refusal = self._refusal(request, flow)

@@ -1,0 +1,305 @@
+"""Granted appends on both adapters: one receipt for ever, typed refusals, and heads that move by compare-and-swap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from records.appends import Append, AppendReceipt
+from records.base import Record
+from records.decisions import DecisionIntent, RecallContext, RetentionCheck
+from records.errors import IdentityConflictError
+from records.flows import Authority, Transition
+from records.ids import ExperienceId, MemoryId
+from records.knowledge import EventType, LifecycleEvent, MemoryRecord
+from records.outcomes import NoCommitReason, NoCommitReceipt, RecallOutcome
+from records.values import Disposition, RecallRequirement
+from store.ledger.port import LedgerReader, LedgerStore, Refusal
+from tests.support.decision_samples import make_intent, sample_records
+from tests.support.samples import Common, baseline_records, make_event, make_memory
+from tests.support.stores import Writer, evidence_append, expect, granted
+
+A, S = Disposition.ACTIVE, Disposition.SUPERSEDED
+
+
+@dataclass
+class Rules:
+    """A namespace with evidence, ready for rules about one scope variant."""
+
+    writer: Writer
+    records: dict[str, Record]
+
+    @classmethod
+    def begin(cls, store: LedgerStore) -> Rules:
+        writer = Writer.claim(store)
+        records = sample_records(writer.namespace)
+        writer.good(
+            evidence_append([*baseline_records(writer.namespace), *list(records.values())[1:8]]),
+            Append.direct(
+                Transition.CAPTURE_SNAPSHOT, "capture", (records["evidence-snapshot"], records["capture-operation"])
+            ),
+        )
+        return cls(writer, records)
+
+    def rule(self, claim: str) -> tuple[Record, MemoryRecord]:
+        comparator = ExperienceId(baseline_records(self.writer.namespace)[-1].id)
+        return make_memory(Common(self.writer.namespace), self.records, comparator, claim)
+
+    def event(self, memory: MemoryRecord, kind: EventType, to: Disposition, prior: str = "GENESIS") -> LifecycleEvent:
+        return make_event(Common(self.writer.namespace), memory, kind, to, prior)
+
+    def commit(self, name: str, *records: Record) -> AppendReceipt:
+        (answer,) = self.writer.commit(granted(Transition.COMMIT_DISTILLATION, records, name))
+        receipt: AppendReceipt = expect(AppendReceipt, answer)
+        return receipt
+
+    def head(self) -> Any:
+        (head,) = self.writer.store.variant_heads(self.writer.namespace).values()
+        return head
+
+    def started(self) -> tuple[MemoryRecord, LifecycleEvent]:
+        candidate, memory = self.rule("first")
+        event = self.event(memory, EventType.PROMOTED_ACTIVE, A)
+        assert self.commit("first", candidate, memory, event).committed
+        return memory, event
+
+
+@pytest.fixture
+def rules(ledger: LedgerStore) -> Rules:
+    return Rules.begin(ledger)
+
+
+def refusal_of(rules: Rules, receipt: AppendReceipt) -> NoCommitReceipt:
+    """Return the one no-commit record of a receipt after checking that it is all that was written."""
+    assert not receipt.committed
+    assert receipt.record_ids == (str(receipt.no_commit_id),)
+    stored = rules.writer.store.get(str(receipt.no_commit_id))
+    assert stored is not None
+    record = stored.load()
+    assert isinstance(record, NoCommitReceipt)
+    assert (str(record.authorization_id), record.authorization_digest) == (receipt.permit_key, receipt.permit_digest)
+    assert record.reason is receipt.reason
+    mine = [row for row in rules.writer.journal() if row.permit_key == receipt.permit_key]
+    assert [row.noun for row in mine] == ["no-commit-receipt"]
+    return record
+
+
+class TestHeads:
+    def test_first_event_moves_from_genesis(self, rules: Rules) -> None:
+        memory, event = rules.started()
+        head = rules.head()
+        assert (head.event_id, head.memory_id, head.disposition, head.version) == (
+            str(event.id),
+            str(memory.id),
+            "active",
+            1,
+        )
+        assert rules.writer.store.namespace_head(rules.writer.namespace).lifecycle == len(rules.writer.journal())
+
+    def test_replacement_is_a_chain_of_two_events_in_one_append(self, rules: Rules) -> None:
+        first, start = rules.started()
+        candidate, second = rules.rule("second")
+        ended = rules.event(first, EventType.SUPERSEDED, S, str(start.id))
+        begun = rules.event(second, EventType.PROMOTED_ACTIVE, A, str(ended.id))
+        assert rules.commit("second", candidate, second, ended, begun).committed
+        head = rules.head()
+        assert (head.event_id, head.memory_id, head.version) == (str(begun.id), str(second.id), 3)
+
+    def test_stale_head_is_refused_with_what_was_there(self, rules: Rules) -> None:
+        _, start = rules.started()
+        candidate, rival = rules.rule("rival")
+        receipt = rules.commit("rival", candidate, rival, rules.event(rival, EventType.PROMOTED_ACTIVE, A))
+        proof = refusal_of(rules, receipt)
+        assert proof.reason is NoCommitReason.LIFECYCLE_HEAD_STALE
+        assert [(head.expected, head.observed) for head in proof.heads] == [("GENESIS", str(start.id))]
+        assert rules.head().version == 1
+
+    def test_two_rivals_in_one_group_one_wins(self, rules: Rules) -> None:
+        appends = []
+        for name in ("one", "two"):
+            candidate, memory = rules.rule(name)
+            event = rules.event(memory, EventType.PROMOTED_ACTIVE, A)
+            appends.append(granted(Transition.COMMIT_DISTILLATION, [candidate, memory, event], name))
+        first, second = rules.writer.good(*appends)
+        assert (first.committed, second.committed) == (True, False)
+        assert second.reason is NoCommitReason.LIFECYCLE_HEAD_STALE
+
+    @pytest.mark.parametrize("guarded", [True, False])
+    def test_chain_that_does_not_hold_together_is_rejected_for_good(self, rules: Rules, guarded: bool) -> None:
+        first, start = rules.started()
+        candidate, second = rules.rule("second")
+        ended = rules.event(first, EventType.SUPERSEDED, S, str(start.id))
+        astray = rules.event(second, EventType.PROMOTED_ACTIVE, A, str(start.id))
+        append = granted(Transition.COMMIT_DISTILLATION, [candidate, second, ended, astray], "astray")
+        guard: dict[str, Callable[[LedgerReader, Append], Refusal | None]]
+        guard = {} if guarded else {"guard": lambda _r, _a: None}
+        receipt: AppendReceipt = expect(AppendReceipt, rules.writer.commit(append, **guard)[0])
+        assert refusal_of(rules, receipt).reason is NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED
+        assert rules.head().event_id == str(start.id)
+
+    def test_illegal_arrow_is_rejected(self, rules: Rules) -> None:
+        first, start = rules.started()
+        again = rules.event(first, EventType.PROMOTED_CONTESTED, Disposition.CONTESTED, str(start.id))
+        assert rules.commit("again", again).reason is NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED
+
+    def test_record_that_left_the_chain_never_comes_back(self, rules: Rules) -> None:
+        first, start = rules.started()
+        candidate, second = rules.rule("second")
+        ended = rules.event(first, EventType.SUPERSEDED, S, str(start.id))
+        begun = rules.event(second, EventType.PROMOTED_ACTIVE, A, str(ended.id))
+        rules.commit("second", candidate, second, ended, begun)
+        out = rules.event(second, EventType.SUPERSEDED, S, str(begun.id))
+        back = rules.event(first, EventType.PROMOTED_ACTIVE, A, str(out.id))
+        assert rules.commit("back", out, back).reason is NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED
+
+
+class TestReceipts:
+    def test_refusal_is_the_answer_for_ever(self, rules: Rules) -> None:
+        rules.started()
+        candidate, rival = rules.rule("rival")
+        records = (candidate, rival, rules.event(rival, EventType.PROMOTED_ACTIVE, A))
+        first = rules.commit("rival", *records)
+        before = rules.writer.state()
+        assert rules.commit("rival", *records) == first
+        assert rules.writer.state() == before
+
+    def test_refused_permit_cannot_succeed_with_another_body(self, rules: Rules) -> None:
+        rules.started()
+        candidate, rival = rules.rule("rival")
+        rules.commit("rival", candidate, rival, rules.event(rival, EventType.PROMOTED_ACTIVE, A))
+        append = granted(Transition.COMMIT_DISTILLATION, [candidate], "rival", body="other")
+        before = rules.writer.state()
+        (answer,) = rules.writer.commit(append)
+        assert isinstance(answer, IdentityConflictError)
+        assert rules.writer.state() == before
+
+    def test_successful_permit_cannot_be_refused_later(self, rules: Rules) -> None:
+        candidate, memory = rules.rule("first")
+        records = (candidate, memory, rules.event(memory, EventType.PROMOTED_ACTIVE, A))
+        first = rules.commit("first", *records)
+        refuse = lambda _r, _a: Refusal(NoCommitReason.RETENTION_REVOKED, "now")  # noqa: E731  # a guard in a word
+        append = granted(Transition.COMMIT_DISTILLATION, records, "first")
+        assert rules.writer.commit(append, guard=refuse) == [first]
+
+    def test_record_that_is_stored_already_is_a_conflict(self, rules: Rules) -> None:
+        candidate, memory = rules.rule("first")
+        assert rules.commit("one", candidate, memory).committed
+        receipt = rules.commit("two", candidate, memory)
+        assert refusal_of(rules, receipt).reason is NoCommitReason.CANONICAL_RECORD_CONFLICT
+
+    def test_row_that_the_tables_refuse_is_a_rejected_payload(self, rules: Rules) -> None:
+        _, memory = rules.rule("no candidate")  # its candidate is not stored
+        receipt = rules.commit("orphan", memory)
+        assert refusal_of(rules, receipt).reason is NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED
+        assert rules.writer.store.get(memory.id) is None
+        candidate, memory = rules.rule("next")
+        assert rules.commit("next", candidate, memory).committed
+        positions = [row.position for row in rules.writer.journal()]
+        assert positions == list(range(1, len(positions) + 1))
+
+    def test_precedence_of_reasons(self, rules: Rules) -> None:
+        rules.started()
+        candidate, rival = rules.rule("rival")
+        append = granted(
+            Transition.COMMIT_DISTILLATION,
+            [candidate, rival, rules.event(rival, EventType.PROMOTED_ACTIVE, A)],
+            "both",
+        )
+        revoked = lambda _r, _a: Refusal(NoCommitReason.RETENTION_REVOKED, "revoked")  # noqa: E731  # as above
+        (answer,) = rules.writer.commit(append, guard=revoked)
+        assert expect(AppendReceipt, answer).reason is NoCommitReason.RETENTION_REVOKED
+        late = lambda _r, _a: Refusal(NoCommitReason.PRECONDITION_CONFLICT, "late")  # noqa: E731  # as above
+        append = granted(Transition.COMMIT_DISTILLATION, append.records, "other")
+        (answer,) = rules.writer.commit(append, guard=late)
+        assert expect(AppendReceipt, answer).reason is NoCommitReason.LIFECYCLE_HEAD_STALE
+
+
+class TestDecisions:
+    """The guards of intent, context and outcome (memory/guards.py) against real stores."""
+
+    @pytest.fixture
+    def opened(self, rules: Rules) -> Rules:
+        records = rules.records
+        rule = [records[noun] for noun in ("knowledge-candidate", "memory-record", "knowledge-lifecycle-event")]
+        rules.writer.good(
+            granted(Transition.COMMIT_DISTILLATION, rule, "rule"),
+            Append.direct(Transition.FREEZE_KNOWLEDGE, "freeze", (records["knowledge-snapshot"],)),
+            Append.direct(Transition.INDEX_RECEIPT, "index", (records["memory-index-build"],)),
+            Append.direct(Transition.COMPOSE_RECALL_INPUT, "input", (records["recall-input-snapshot"],)),
+        )
+        view, intent = make_intent(Common(rules.writer.namespace), records)
+        rules.writer.good(granted(Transition.APPEND_INTENT, [view, intent], "intent", Authority.ADMISSION))
+        return rules
+
+    def context(self, rules: Rules, name: str = "context", **changes: Any) -> AppendReceipt:
+        context = rules.records["decision-recall-context"]
+        assert isinstance(context, RecallContext)
+        from policies.retention import check_retention  # noqa: PLC0415  # the check that the guard derives again
+
+        check = check_retention(rules.writer.store.namespace_head(rules.writer.namespace), ())
+        context = context.model_copy(update={"retention": check, **changes})
+        rules.records["decision-recall-context"] = context
+        (answer,) = rules.writer.commit(granted(Transition.APPEND_CONTEXT, [context], name))
+        receipt: AppendReceipt = expect(AppendReceipt, answer)
+        return receipt
+
+    def outcome(self, rules: Rules, name: str = "outcome", **changes: Any) -> AppendReceipt:
+        outcome = rules.records["recall-decision-outcome"]
+        assert isinstance(outcome, RecallOutcome)
+        context_id = rules.records["decision-recall-context"].id
+        outcome = outcome.model_copy(update={"context_id": context_id, **changes})
+        (answer,) = rules.writer.commit(granted(Transition.APPEND_OUTCOME, [outcome], name))
+        receipt: AppendReceipt = expect(AppendReceipt, answer)
+        return receipt
+
+    def test_context_then_outcome(self, opened: Rules) -> None:
+        assert self.context(opened).committed
+        assert self.outcome(opened).committed
+
+    def test_stale_retention_check(self, opened: Rules) -> None:
+        stale = RetentionCheck(frontier=7, tombstone_set_digest="0" * 64, blocked=())
+        assert self.context(opened, retention=stale).reason is NoCommitReason.RETENTION_FRONTIER_STALE
+
+    def test_only_one_context_and_one_outcome(self, opened: Rules) -> None:
+        self.context(opened)
+        self.outcome(opened)
+        context = self.context(opened, "second", token_count=91)
+        assert context.reason is NoCommitReason.PRECONDITION_CONFLICT
+        again = self.outcome(opened, "again", artifact_digest="1" * 64)
+        assert not again.committed
+
+    def test_outcome_must_dispose_of_every_card(self, opened: Rules) -> None:
+        self.context(opened)
+        assert self.outcome(opened, dispositions=()).reason is NoCommitReason.PRECONDITION_CONFLICT
+
+    def test_outcome_of_another_authority(self, opened: Rules) -> None:
+        self.context(opened)
+        outcome = opened.records["recall-decision-outcome"]
+        assert isinstance(outcome, RecallOutcome)
+        outcome = outcome.model_copy(update={"context_id": opened.records["decision-recall-context"].id})
+        append = granted(Transition.APPEND_OUTCOME, [outcome], "closure", Authority.RUNTIME_CLOSURE)
+        (answer,) = opened.writer.commit(append)
+        assert expect(AppendReceipt, answer).reason is NoCommitReason.PRECONDITION_CONFLICT
+
+    def test_control_intent_takes_no_context(self, opened: Rules) -> None:
+        view, intent = make_intent(
+            Common(opened.writer.namespace), opened.records, 1, RecallRequirement.REGISTERED_NOT_REQUESTED
+        )
+        assert isinstance(intent, DecisionIntent)
+        append = granted(Transition.APPEND_INTENT, [view, intent], "control", Authority.ADMISSION)
+        assert opened.writer.good(append)[0].committed
+        assert self.context(opened, intent_id=intent.id).reason is NoCommitReason.PRECONDITION_CONFLICT
+
+    def test_intent_is_admitted_once(self, opened: Rules) -> None:
+        view, intent = make_intent(Common(opened.writer.namespace), opened.records)
+        append = granted(Transition.APPEND_INTENT, [view, intent], "again", Authority.ADMISSION)
+        assert opened.writer.good(append)[0].reason is NoCommitReason.CANONICAL_RECORD_CONFLICT
+
+
+def test_relation_and_prior_must_be_stored(rules: Rules) -> None:
+    candidate, memory = rules.rule("alone")
+    orphan = memory.model_copy(update={"prior_memory_id": MemoryId.derive({"nobody": 1})})
+    assert rules.commit("orphan", candidate, orphan).reason is NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED

@@ -1,0 +1,1 @@
+"""What tests share: real records, real stores, and nothing that pretends."""
