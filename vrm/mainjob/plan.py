@@ -35,6 +35,7 @@ class Size:
     """How much one round does.
 
     Attributes:
+        name: enters the admission keys, so that rounds of two sizes are different Runs.
         first_seeds: seeds of round 0; later_seeds: seeds of each later round.
         development: most development tasks; held_out: most held-out tasks; None takes all.
         contrasts: knob changes to try on development tasks, by knob and value; None takes all of the catalog.
@@ -42,6 +43,7 @@ class Size:
         published: whether the published table is imported.
     """
 
+    name: str
     first_seeds: int
     later_seeds: int
     development: int | None
@@ -53,6 +55,7 @@ class Size:
 
 
 FULL: Final = Size(
+    name="full",
     first_seeds=2,
     later_seeds=1,
     development=None,
@@ -73,6 +76,7 @@ FULL: Final = Size(
 """About 600 fits: 32 development tasks, two seeds, a baseline and seven changes; 12 held-out tasks, two arms."""
 
 SMALL: Final = Size(
+    name="small",
     first_seeds=1,
     later_seeds=1,
     development=8,
@@ -112,7 +116,7 @@ class Round:
         return RunBody(
             namespace=self.namespace,
             run_kind="SCIENTIFIC",
-            admission_key=f"round-{self.number}/{key}",
+            admission_key=f"{self.size.name}/round-{self.number}/{key}",
             specification_digest=specification_digest,
             admitted_at=PUBLISHED_AT,
         )

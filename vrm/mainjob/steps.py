@@ -5,10 +5,17 @@ from __future__ import annotations
 from memory.campaigns import Failure
 from memory.leases import admission, completion
 from memory.ports import all_good
+from memory.snapshots.evidence import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
+from memory.snapshots.index import build_index, index_key
+from memory.snapshots.knowledge import KnowledgeSnapshotBuilder, knowledge_key
+from memory.snapshots.recall_input import RecallInputSnapshotBuilder, recall_input_key
 from policies.catalog import InterventionCatalog
+from policies.retrieval_policy import retrieval_policy
+from policies.selection_policy import selection_policy
 from records.canonical import domain_digest
 from records.evidence import EvaluationContract
-from records.ids import RunId
+from records.flows import Transition
+from records.ids import EvidenceSnapshotId, RecallInputId, RunId
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.job import Job
 from vrm.mainjob.plan import arms, development_tasks
@@ -66,3 +73,41 @@ def ingest(job: Job, run_ids: list[RunId]) -> None:
 
 def _note(job: Job, failures: list[Failure]) -> None:
     job.failures += failures
+
+
+def capture(job: Job) -> EvidenceSnapshotId:
+    """Capture all admitted evidence of the namespace at its present frontier; the same frontier is one capture."""
+    with job.stores.ledger.reading() as reader:
+        frontier = reader.namespace_head(job.namespace).evidence
+        request = FreezeEvidence(namespace=job.namespace, operation_key=f"evidence-at-{frontier}")
+        snapshot, operation = EvidenceSnapshotBuilder(job.policies.distillation).freeze(reader, request)
+    job.append(Transition.CAPTURE_SNAPSHOT, capture_key(operation), snapshot, operation)
+    return EvidenceSnapshotId(snapshot.id)
+
+
+def distil(job: Job, snapshot_id: EvidenceSnapshotId) -> None:
+    """Distil every waiting item; what a race left waiting is taken up again, a few times."""
+    with job.step("Distillation: propose, grant, append", len(job.campaigns.waiting())) as advance:
+        for _ in range(ROUNDS_OF_RETRY):
+            job.failures = job.campaigns.distil(snapshot_id, job.owners.distillers, advance)
+            if not job.campaigns.waiting():
+                return
+    if job.failures:
+        raise job.failures[0].error
+
+
+def recall_input(job: Job) -> RecallInputId:
+    """Freeze the active knowledge, build its index with the real model, and compose what decisions will query."""
+    with job.step("Knowledge snapshot, index, recall input", 3) as advance:
+        with job.stores.ledger.reading() as reader:
+            snapshot = KnowledgeSnapshotBuilder(selection_policy()).freeze(reader, job.namespace)
+        job.append(Transition.FREEZE_KNOWLEDGE, knowledge_key(snapshot), snapshot)
+        advance(1)
+        build, data = build_index(job.stores.ledger, snapshot, job.owners.embedder)
+        job.stores.artifacts.publish(data)
+        job.append(Transition.INDEX_RECEIPT, index_key(build), build)
+        advance(1)
+        composed = RecallInputSnapshotBuilder(retrieval_policy()).compose(snapshot, [build])
+        job.append(Transition.COMPOSE_RECALL_INPUT, recall_input_key(composed), composed)
+        advance(1)
+    return RecallInputId(composed.id)
