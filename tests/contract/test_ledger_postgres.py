@@ -1,0 +1,305 @@
+"""What only a database has: triggers, roles, foreign schemas, durability, lost connections, stubborn owners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from records.appends import AppendReceipt
+from records.errors import FencedError, IntegrityError, UnavailableError
+from store.database import connect, translated
+from store.install import check, install
+from store.ledger.postgres import PostgresLedger
+from store.ledger.schema import APPEND_ONLY, DEFINITION, MOVABLE
+from store.runtime.schema import DEFINITION as RUNTIME
+from store.server import DatabaseUrls
+from tests.support.stores import Addresses, Writer, evidence_append, expect, fresh_database
+from tests.support.trials import make_evidence
+
+
+@pytest.fixture
+def store(ledger_database: Addresses) -> Iterator[PostgresLedger]:
+    store = PostgresLedger(ledger_database.app, "test")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def pg(store: PostgresLedger) -> Writer:
+    return Writer.claim(store)
+
+
+def link(dsn: str) -> psycopg.Connection[Any]:
+    return psycopg.connect(dsn, autocommit=True)
+
+
+def backend(store: PostgresLedger) -> int:
+    """Return the process id of the backend that writes."""
+    connection = store._writer._connection
+    assert connection is not None
+    return connection.info.backend_pid
+
+
+@pytest.fixture(scope="module")
+def filled(ledger_database: Addresses) -> Addresses:
+    store = PostgresLedger(ledger_database.app, "fill")
+    writer = Writer.claim(store)
+    writer.good(evidence_append(make_evidence(writer.namespace)))
+    store.close()
+    return ledger_database
+
+
+class TestAppendOnly:
+    @pytest.mark.parametrize("role", ["admin", "superuser"])
+    @pytest.mark.parametrize("verb", ["UPDATE {} SET namespace = 'x'", "DELETE FROM {}", "TRUNCATE {} CASCADE"])
+    def test_triggers_stop_even_owner_and_superuser(self, filled: Addresses, role: str, verb: str) -> None:
+        with link(getattr(filled, role)) as connection:
+            for table in ("attempts", "observation_artifacts", "ledger_commits_v1", "append_receipts"):
+                statement = sql.SQL(verb).format(sql.Identifier("ledger", table))
+                with pytest.raises(psycopg.errors.RaiseException, match="append-only"):
+                    connection.execute(statement)
+
+    def test_triggers_hold_in_replica_mode_too(self, filled: Addresses) -> None:
+        with link(filled.superuser) as connection:
+            connection.execute("SET session_replication_role = replica")
+            with pytest.raises(psycopg.errors.RaiseException, match="append-only"):
+                connection.execute("DELETE FROM ledger.attempts")
+
+    def test_every_append_only_table_has_both_guards(self, filled: Addresses) -> None:
+        with link(filled.superuser) as connection:
+            rows = connection.execute(
+                "SELECT c.relname, array_agg(t.tgtype ORDER BY t.tgtype) FROM pg_trigger t "
+                "JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace "
+                "WHERE n.nspname = 'ledger' AND NOT t.tgisinternal AND t.tgenabled = 'A' GROUP BY 1"
+            ).fetchall()
+        # pg_trigger.h: ROW 1, BEFORE 2, DELETE 8, UPDATE 16, TRUNCATE 32
+        assert dict(rows) == {table: [1 | 2 | 8 | 16, 2 | 32] for table in APPEND_ONLY}
+
+    def test_application_role_has_no_more_than_it_needs(self, filled: Addresses) -> None:
+        with link(filled.superuser) as connection:
+            rows = connection.execute(
+                "SELECT c.relname, p.verb FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, "
+                "unnest(ARRAY['SELECT','INSERT','UPDATE','DELETE','TRUNCATE','REFERENCES','TRIGGER']) AS p(verb) "
+                "WHERE n.nspname = 'ledger' AND c.relkind = 'r' AND has_table_privilege(%s, c.oid, p.verb)",
+                [filled.app_role],
+            ).fetchall()
+            may_create = connection.execute(
+                "SELECT has_schema_privilege(%s, 'ledger', 'CREATE')", [filled.app_role]
+            ).fetchone()
+        granted: dict[str, set[str]] = {}
+        for table, verb in rows:
+            granted.setdefault(table, set()).add(verb)
+        expected = {table: {"SELECT", "INSERT"} for table in APPEND_ONLY}
+        expected |= {table: {"SELECT", "INSERT", "UPDATE"} for table in MOVABLE} | {"schema_revision": {"SELECT"}}
+        assert granted == expected
+        assert may_create == (False,)
+
+    @pytest.mark.parametrize("statement", ["DELETE FROM ledger.attempts", "UPDATE ledger.attempts SET payload = ''"])
+    def test_refusals_are_our_errors(self, filled: Addresses, statement: str) -> None:
+        for dsn in (filled.app, filled.admin):
+            with link(dsn) as connection, pytest.raises(IntegrityError), translated("ledger"):
+                connection.execute(statement.encode())
+
+
+class TestInstall:
+    def test_twice_is_once(self, ledger_database: Addresses) -> None:
+        install(ledger_database.admin, ledger_database.app_role, DEFINITION)
+
+    def test_foreign_schema_is_refused_and_untouched(self, postgres_urls: DatabaseUrls) -> None:
+        with fresh_database(postgres_urls.ledger_admin, postgres_urls.ledger_app, None) as made:
+            with link(made.admin) as connection:
+                connection.execute("CREATE SCHEMA ledger")
+                connection.execute("CREATE TABLE ledger.attempts (mine int)")
+            with pytest.raises(IntegrityError, match="foreign"):
+                install(made.admin, made.app_role, DEFINITION)
+            with link(made.admin) as connection:
+                tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'ledger'").fetchall()
+            assert tables == [("attempts",)]
+
+    def test_missing_schema_is_refused(self, postgres_urls: DatabaseUrls) -> None:
+        made = fresh_database(postgres_urls.ledger_admin, postgres_urls.ledger_app, None)
+        with made as database, link(database.app) as connection, pytest.raises(IntegrityError, match="no schema"):
+            check(connection, DEFINITION)
+
+    @pytest.mark.parametrize(
+        ("damage", "finding"),
+        [
+            ("UPDATE ledger.schema_revision SET revision = '99'", "99"),
+            ("UPDATE ledger.schema_revision SET definition_digest = 'x'", "revision"),
+            ("DELETE FROM ledger.schema_revision", "none"),
+            ("DROP TABLE ledger.recall_outcome_attempt_links", "recall_outcome_attempt_links"),
+            ("ALTER TABLE ledger.attempts DISABLE TRIGGER ALL", "attempts"),
+            ("DROP TRIGGER attempts_keeps_row ON ledger.attempts", "attempts"),
+        ],
+    )
+    def test_unknown_or_partial_schema_is_refused(self, postgres_urls: DatabaseUrls, damage: str, finding: str) -> None:
+        with fresh_database(postgres_urls.ledger_admin, postgres_urls.ledger_app, DEFINITION) as made:
+            with link(made.superuser) as connection:
+                connection.execute(damage.encode())
+            with pytest.raises(IntegrityError, match=finding):
+                install(made.admin, made.app_role, DEFINITION)
+
+    def test_failed_install_leaves_nothing(self, postgres_urls: DatabaseUrls) -> None:
+        broken = replace(DEFINITION, append_only=(*DEFINITION.append_only, "no_such_table"))
+        with fresh_database(postgres_urls.ledger_admin, postgres_urls.ledger_app, None) as made:
+            with pytest.raises(UnavailableError):
+                install(made.admin, made.app_role, broken)
+            with link(made.admin) as connection:
+                assert connection.execute("SELECT to_regnamespace('ledger')").fetchone() == (None,)
+
+    def test_both_authorities_fit_into_one_server(
+        self, ledger_database: Addresses, runtime_database: Addresses
+    ) -> None:
+        for made, definition in ((ledger_database, DEFINITION), (runtime_database, RUNTIME)):
+            with link(made.app) as connection:
+                check(connection, definition)
+
+
+class TestDurability:
+    def test_settings_of_a_writing_session(self, store: PostgresLedger) -> None:
+        store.claim("durable", "test")
+        connection = store._writer._connection
+        assert connection is not None
+        rows = connection.execute(
+            "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)",
+            [["fsync", "synchronous_commit", "full_page_writes", "statement_timeout", "lock_timeout",
+              "idle_in_transaction_session_timeout"]],
+        ).fetchall()  # fmt: skip
+        assert dict(rows) == {
+            "fsync": "on",
+            "synchronous_commit": "on",
+            "full_page_writes": "on",
+            "statement_timeout": "120000",
+            "lock_timeout": "30000",
+            "idle_in_transaction_session_timeout": "60000",
+        }
+
+    def test_role_that_asks_for_less_does_not_get_it(self, ledger_database: Addresses) -> None:
+        role = sql.Identifier(ledger_database.app_role)
+        with link(ledger_database.superuser) as connection:
+            connection.execute(sql.SQL("ALTER ROLE {} SET synchronous_commit = off").format(role))
+            try:
+                ours = connect(ledger_database.app, "test")
+                assert ours.execute("SHOW synchronous_commit").fetchone() == ("on",)
+                ours.close()
+            finally:
+                connection.execute(sql.SQL("ALTER ROLE {} RESET synchronous_commit").format(role))
+
+
+class TestOwners:
+    def test_claim_ends_an_owner_that_sits_in_a_transaction(self, pg: Writer, ledger_database: Addresses) -> None:
+        old = pg.store
+        assert isinstance(old, PostgresLedger)
+        connection = old._writer._connection
+        assert connection is not None
+        connection.execute("BEGIN")
+        connection.execute("SELECT epoch FROM ledger.owners WHERE resource = %s FOR SHARE", [pg.epoch.resource])
+        connection.execute("SELECT 1")
+        pid = connection.info.backend_pid
+        successor = PostgresLedger(ledger_database.app, "successor")
+        epoch = successor.claim(pg.epoch.resource, "successor")
+        assert epoch.number == pg.epoch.number + 1
+        with link(ledger_database.superuser) as watcher:
+            assert watcher.execute("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone() == (0,)
+        with pytest.raises(FencedError):
+            pg.commit(evidence_append(make_evidence(pg.namespace)))
+        with pytest.raises(FencedError):
+            pg.commit(evidence_append(make_evidence(pg.namespace)))
+        assert not pg.journal()
+        receipt = Writer(successor, pg.namespace, epoch).good(evidence_append(make_evidence(pg.namespace)))
+        assert receipt[0].committed
+        successor.close()
+
+    def test_claims_by_one_process_do_not_end_its_own_backend(self, store: PostgresLedger) -> None:
+        first = store.claim("twice", "test")
+        pid = backend(store)
+        second = store.claim("twice", "test")
+        assert (second.number, backend(store)) == (first.number + 1, pid)
+
+    def test_owner_is_recorded_with_its_backend(self, pg: Writer, store: PostgresLedger) -> None:
+        rows = store._rows(
+            "SELECT o.holder, o.backend_pid, o.backend_start = a.backend_start::text FROM ledger.owners o "
+            "JOIN pg_stat_activity a ON a.pid = o.backend_pid WHERE o.resource = %s",
+            [pg.epoch.resource],
+        )
+        assert rows == [("test", backend(store), True)]
+
+
+class TestLostConnections:
+    def kill(self, addresses: Addresses, pid: int) -> None:
+        with link(addresses.superuser) as connection:
+            assert connection.execute("SELECT pg_terminate_backend(%s, 10000)", [pid]).fetchone() == (True,)
+
+    def test_killed_in_the_middle_of_a_commit(
+        self, pg: Writer, store: PostgresLedger, ledger_database: Addresses
+    ) -> None:
+        first = evidence_append(make_evidence(pg.namespace, seed=1), "first")
+        second = evidence_append(make_evidence(pg.namespace, seed=2), "second")
+        calls: list[int] = []
+
+        def guard(_reader: object, _append: object) -> None:
+            calls.append(1)
+            if len(calls) == 2:  # the first append is written, the second is not
+                self.kill(ledger_database, backend(store))
+
+        with pytest.raises(UnavailableError):
+            pg.commit(first, second, guard=guard)
+        assert not pg.journal()
+        assert not store.receipts(pg.namespace, ["first", "second"])
+        assert all(answer.committed for answer in pg.good(first, second))
+        with link(ledger_database.superuser) as connection:
+            owner = connection.execute(
+                "SELECT backend_pid FROM ledger.owners WHERE resource = %s", [pg.epoch.resource]
+            ).fetchone()
+        assert owner == (backend(store),)
+
+    def test_killed_after_the_commit_is_told_by_asking_again(
+        self, pg: Writer, store: PostgresLedger, ledger_database: Addresses
+    ) -> None:
+        append = evidence_append(make_evidence(pg.namespace))
+        (first,) = pg.good(append)
+        self.kill(ledger_database, backend(store))
+        with pytest.raises(UnavailableError):
+            pg.commit(append)
+        assert pg.good(append) == [first]
+
+    def test_reads_find_their_way_back(self, pg: Writer, store: PostgresLedger, ledger_database: Addresses) -> None:
+        (receipt,) = pg.good(evidence_append(make_evidence(pg.namespace)))
+        self.kill(ledger_database, store._connection.info.backend_pid)
+        assert store.receipt(pg.namespace, "import-1") == receipt
+
+    def test_statement_timeout_aborts_the_group(self, pg: Writer, store: PostgresLedger) -> None:
+        connection = store._writer._connection
+        assert connection is not None
+
+        def guard(_reader: object, append: object) -> None:
+            if append is second:
+                with translated("ledger"):
+                    connection.execute("SET LOCAL statement_timeout = 20")
+                    connection.execute("SELECT pg_sleep(10)")
+
+        first = evidence_append(make_evidence(pg.namespace, seed=1), "first")
+        second = evidence_append(make_evidence(pg.namespace, seed=2), "second")
+        with pytest.raises(UnavailableError, match="timeout"):
+            pg.commit(first, second, guard=guard)
+        assert not pg.journal()
+        assert [expect(AppendReceipt, answer).committed for answer in pg.commit(first, second)] == [True, True]
+
+    def test_no_server(self) -> None:
+        with pytest.raises(UnavailableError):
+            PostgresLedger("postgresql:///nowhere?host=/nonexistent", "test")
+
+
+def test_readings_are_repeatable_and_cannot_write(pg: Writer, store: PostgresLedger) -> None:
+    with store.reading() as reader:
+        before = reader.namespace_head(pg.namespace)
+        pg.good(evidence_append(make_evidence(pg.namespace)))
+        assert reader.namespace_head(pg.namespace) == before
+        assert reader.journal(pg.namespace) == []
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            reader._connection.execute("SELECT epoch FROM ledger.owners FOR UPDATE")  # type: ignore[attr-defined]
