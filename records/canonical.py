@@ -51,7 +51,13 @@ def parse_canonical(data: bytes | str) -> Any:
     """
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
-        return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant, parse_float=_finite_float)
+        return json.loads(
+            text,
+            object_pairs_hook=_unique_keys,
+            parse_constant=_no_constant,
+            parse_float=_finite_float,
+            parse_int=_integer,
+        )
     except (ValueError, RecursionError) as error:
         raise InvalidRecordError("json", str(error), "Give strict JSON in UTF-8.") from error
 
@@ -152,6 +158,17 @@ def _finite_float(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text} is beyond the range of a double")
     return value
+
+
+def _integer(text: str) -> float:
+    """Read an integer; one beyond 2^53 - 1 is a double, and only in the text that a double is written as."""
+    value = int(text)
+    if abs(value) <= MAX_SAFE_INTEGER:
+        return value
+    number = _finite_float(text)
+    if rfc8785.dumps(number).decode("ascii") != text:
+        raise ValueError(f"{text} is an integer that no double holds; use text")
+    return number
 
 
 def _no_constant(name: str) -> Any:

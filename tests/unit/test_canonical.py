@@ -1,0 +1,213 @@
+"""Canonical bytes: the published examples of RFC 8785, what has no canonical form, and properties."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from records.canonical import (
+    canonical_bytes,
+    content_id,
+    domain_digest,
+    is_digest,
+    metric_text,
+    normalise,
+    parse_canonical,
+)
+from records.errors import InvalidRecordError
+
+# RFC 8785, appendix B: IEEE 754 bits and the ECMAScript text.
+NUMBERS = {
+    "0000000000000000": "0",
+    "0000000000000001": "5e-324",
+    "8000000000000001": "-5e-324",
+    "7fefffffffffffff": "1.7976931348623157e+308",
+    "ffefffffffffffff": "-1.7976931348623157e+308",
+    "4340000000000000": "9007199254740992",
+    "c340000000000000": "-9007199254740992",
+    "4430000000000000": "295147905179352830000",
+    "44b52d02c7e14af5": "9.999999999999997e+22",
+    "44b52d02c7e14af6": "1e+23",
+    "44b52d02c7e14af7": "1.0000000000000001e+23",
+    "444b1ae4d6e2ef4e": "999999999999999700000",
+    "444b1ae4d6e2ef4f": "999999999999999900000",
+    "444b1ae4d6e2ef50": "1e+21",
+    "3eb0c6f7a0b5ed8c": "9.999999999999997e-7",
+    "3eb0c6f7a0b5ed8d": "0.000001",
+    "41b3de4355555553": "333333333.3333332",
+    "41b3de4355555554": "333333333.33333325",
+    "41b3de4355555555": "333333333.3333333",
+    "41b3de4355555556": "333333333.3333334",
+    "41b3de4355555557": "333333333.33333343",
+    "becbf647612f3696": "-0.0000033333333333333333",
+    "43143ff3c1cb0959": "1424953923781206.2",
+}
+
+
+def double(bits: str) -> float:
+    value: float = struct.unpack(">d", bytes.fromhex(bits))[0]
+    return value
+
+
+@pytest.mark.parametrize(("bits", "text"), NUMBERS.items())
+def test_numbers_of_appendix_b(bits: str, text: str) -> None:
+    assert canonical_bytes(double(bits)).decode() == text
+    assert metric_text(double(bits)) == text
+    assert float(text) == double(bits)
+
+
+@pytest.mark.parametrize("bits", ["7fffffffffffffff", "7ff0000000000000", "fff0000000000000"])
+def test_numbers_without_a_form(bits: str) -> None:
+    for refuse in (canonical_bytes, metric_text):
+        with pytest.raises(InvalidRecordError):
+            refuse(double(bits))
+
+
+def test_example_of_section_3_2_2() -> None:
+    source = r"""{
+      "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
+      "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
+      "literals": [null, true, false]
+    }"""
+    expected = (
+        '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],'
+        '"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
+    )
+    assert canonical_bytes(parse_canonical(source)).decode() == expected
+
+
+def test_keys_are_sorted_by_utf_16_as_in_section_3_2_3() -> None:
+    # U+FB33 of the example is not NFC, so a compatibility letter above the surrogates stands in for it.
+    names = {"€": "Euro", "\r": "CR", "\uff21": "Letter", "1": "One", "😀": "Emoji", "\x80": "Control", "ö": "O"}
+    order = list(json.loads(canonical_bytes(names)).values())
+    assert order == ["CR", "One", "Control", "O", "Euro", "Emoji", "Letter"]
+    with pytest.raises(InvalidRecordError):
+        canonical_bytes({"\ufb33": 1})
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"a": [1, {"b": math.nan}]}, "$.a[1].b"),
+        ({"a": math.inf}, "$.a"),
+        ([-0.0], "$[0]"),
+        ("a\0b", "$"),
+        ({"a\0": 1}, "$.a\0"),
+        ("\ud800", "$"),
+        ("e\u0301", "$"),
+        (2**53, "$"),
+        (-(2**53), "$"),
+        ({1: "x"}, "$"),
+        (b"x", "$"),
+        ({"a": {1, 2}}, "$.a"),
+        (object(), "$"),
+    ],
+)
+def test_refused_with_the_path_to_it(value: object, path: str) -> None:
+    with pytest.raises(InvalidRecordError) as caught:
+        canonical_bytes(value)
+    assert caught.value.field == path
+
+
+@pytest.mark.parametrize("value", [2**53 - 1, -(2**53) + 1, 0, True, None, "", "é", [], {}, (1, 2)])
+def test_accepted(value: object) -> None:
+    assert canonical_bytes(value) == json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":2}',
+        '{"x":{"a":1,"b":2,"a":1}}',
+        "NaN",
+        "[Infinity]",
+        "-Infinity",
+        "1e400",
+        "{",
+        "",
+        "[" * 100_000,
+        "9" * 5000,
+        "9007199254740993",
+        b"\xff\xfe",
+        '"utf 16"'.encode("utf-16"),
+    ],
+)
+def test_what_is_not_strict_json_is_refused(text: str | bytes) -> None:
+    with pytest.raises(InvalidRecordError):
+        parse_canonical(text)
+
+
+@pytest.mark.parametrize("value", [True, math.nan, -math.inf])
+def test_no_metric(value: float) -> None:
+    with pytest.raises(InvalidRecordError):
+        metric_text(value)
+
+
+def test_metric_of_minus_zero_is_zero() -> None:
+    assert metric_text(-0.0) == "0"
+    assert metric_text(3) == "3"
+
+
+def test_digests() -> None:
+    expected = hashlib.sha256(b'vrm/thing/v1\x00{"a":1}').hexdigest()
+    assert domain_digest("thing", {"a": 1}) == expected
+    assert content_id("thing", {"a": 1}) == f"thing:{expected}"
+    assert is_digest(expected)
+    for other in (expected[:-1], expected + "0", expected.upper(), expected + "\n", "", "g" * 64, "٣" * 64):
+        assert not is_digest(other)
+
+
+def test_normalise_repairs_once() -> None:
+    assert normalise({"e\u0301": ["e\u0301", (-0.0, 1)]}) == {"é": ["é", [0.0, 1]]}
+    assert math.copysign(1, normalise(-0.0)) == 1
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8).map(
+    lambda text: unicodedata.normalize("NFC", text)
+)
+NUMBER = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False).map(lambda x: x or 0.0)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBER | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_reading_back_gives_the_value_and_the_same_bytes(value: Any) -> None:
+    data = canonical_bytes(value)
+    assert parse_canonical(data) == value
+    assert canonical_bytes(parse_canonical(data)) == data
+
+
+@given(st.dictionaries(TEXTS, NUMBER, max_size=6), st.randoms())
+def test_order_of_keys_does_not_count(value: dict[str, Any], random: Any) -> None:
+    items = list(value.items())
+    random.shuffle(items)
+    assert canonical_bytes(dict(items)) == canonical_bytes(value)
+    keys = list(json.loads(canonical_bytes(value)))
+    assert keys == sorted(value, key=lambda key: key.encode("utf-16-be"))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_metric_text_loses_nothing(value: float) -> None:
+    assert float(metric_text(value)) == value
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_refused_or_kept(text: str) -> None:
+    try:
+        data = canonical_bytes(text)
+    except InvalidRecordError:
+        proper = "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+        assert not (proper and unicodedata.is_normalized("NFC", text))
+    else:
+        assert json.loads(data) == text

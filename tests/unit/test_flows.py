@@ -1,0 +1,95 @@
+"""The registry of appends: closed, consistent with the state machines, and the same on both sides."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from records.base import KINDS
+from records.errors import InvalidInputError
+from records.flows import FLOWS, Authority, Transition, require_legal
+from records.outcomes import NoCommitReason
+from records.states import ARROWS, STARTS
+from store.ledger import schema
+
+COMMON = ["PRECONDITION_CONFLICT", "CANONICAL_RECORD_CONFLICT", "AUTHORIZED_PAYLOAD_REJECTED"]
+
+# The granted half of the table in the design, written down a second time.
+GRANTED = {
+    ("APPEND_INTENT", "ADMISSION"): COMMON,
+    ("APPEND_CONTEXT", "NORMAL"): ["RETENTION_FRONTIER_STALE", *COMMON],
+    ("APPEND_OUTCOME", "NORMAL"): COMMON,
+    ("APPEND_OUTCOME", "RUNTIME_CLOSURE"): COMMON,
+    ("ENQUEUE_DISTILLATION", "HANDOFF_ATTEMPT"): COMMON,
+    ("COMMIT_DISTILLATION", "NORMAL"): ["RETENTION_REVOKED", "LIFECYCLE_HEAD_STALE", *COMMON],
+}
+
+
+@pytest.mark.parametrize(("transition", "authority"), list(itertools.product(Transition, Authority)))
+def test_pairs_of_transition_and_authority_are_closed(transition: Transition, authority: Authority) -> None:
+    flow = FLOWS[transition]
+    legal = (transition, authority) in GRANTED or (not flow.is_granted and authority is Authority.DIRECT)
+    if legal:
+        assert require_legal(transition, authority, frozenset()) is flow
+    else:
+        with pytest.raises(InvalidInputError):
+            require_legal(transition, authority, frozenset())
+
+
+def test_reasons_in_order_of_precedence() -> None:
+    for (transition, _), reasons in GRANTED.items():
+        assert [reason.value for reason in FLOWS[Transition(transition)].reasons] == reasons
+    assert not any(flow.reasons for flow in FLOWS.values() if not flow.is_granted)
+
+
+@pytest.mark.parametrize("transition", Transition)
+def test_only_kinds_of_the_row_may_be_written(transition: Transition) -> None:
+    flow = FLOWS[transition]
+    authority = min(flow.authorities)
+    for noun in KINDS:
+        if noun in flow.writes:
+            require_legal(transition, authority, frozenset({noun}))
+        else:
+            with pytest.raises(InvalidInputError, match=noun):
+                require_legal(transition, authority, frozenset({noun}))
+
+
+def test_every_kind_has_one_way_in() -> None:
+    ways = [noun for flow in FLOWS.values() for noun in flow.writes]
+    # A receipt may be written with or without a work item; the proof of a no-commit is written by no flow.
+    twice = {noun for noun in ways if ways.count(noun) > 1}
+    assert twice == {"distillation-receipt"}
+    assert set(KINDS) - set(ways) == {"no-commit-receipt"}
+    assert set(schema.RECORD_TABLES) == set(KINDS)
+
+
+def test_granted_rows_fit_their_machine() -> None:
+    for flow in FLOWS.values():
+        assert flow.primary in flow.writes
+        assert flow.shared <= flow.writes
+        if flow.machine is None:
+            continue
+        retired = flow.retired or {}
+        waiting = {
+            ARROWS[flow.machine, phase, flow.granted] if flow.granted else phase
+            for phase in (retired if flow.granted else STARTS[flow.machine])
+        }
+        assert len(waiting) == 1
+        (phase,) = waiting
+        assert flow.committed is not None
+        assert (flow.machine, phase, flow.committed) in ARROWS
+        for origin, event in retired.items():
+            after = ARROWS[flow.machine, phase, event]
+            assert after is origin or flow.transition in {Transition.APPEND_INTENT, Transition.COMMIT_DISTILLATION}
+
+
+def test_every_grant_has_a_way_back() -> None:
+    for flow in FLOWS.values():
+        if flow.machine is not None and flow.granted is not None:
+            origins = {phase for machine, phase, event in ARROWS if machine is flow.machine and event is flow.granted}
+            assert set(flow.retired or {}) == origins
+
+
+def test_reasons_are_all_used() -> None:
+    assert {reason for flow in FLOWS.values() for reason in flow.reasons} == set(NoCommitReason)
