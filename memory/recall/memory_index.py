@@ -1,0 +1,149 @@
+"""The index artifact of a Recall Input: the search index, the columns of the hard filters, what proves a row.
+
+Rules kept here:
+
+- rows lie in the order of memory ids, in every part; filters choose row numbers, and only then is a text touched;
+- the payload digest of every row is in the artifact, so a record that is read later can be told from a changed one;
+- equal members and equal search index give equal bytes; loading makes views and checks everything that it will rely on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.index.artifact import IndexIdentity, LoadedIndex
+from memory.index.framing import Buffer, Frame, pack, unpack
+from memory.index.packed import PackedTexts
+from memory.recall.document import DOCUMENT_RULE
+from policies.hard_filters import FILTER_FIELDS, UNCONSTRAINED, Column, FilterColumns, filter_facts
+from policies.ranker import GRADE_STEPS, constrained_fields
+from records.canonical import domain_digest
+from records.errors import IntegrityError
+from records.ids import KnowledgeSnapshotId
+from records.knowledge import MemoryRecord
+from records.values import Disposition
+
+MEMORY_INDEX: Final = "vrm-memory-index/1"
+_STANDING: Final = ("constrained", "grade", "support")
+_DIGEST_BYTES: Final = 32
+_REBUILD: Final = "Build the index again from its snapshot."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """Integer facts of every row, int64, shape (rows,): constrained scope fields, grade step, supporting units."""
+
+    constrained: NDArray[np.int64]
+    grade: NDArray[np.int64]
+    support: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryIndex:
+    """A loaded artifact.
+
+    Attributes:
+        snapshot_id: the Knowledge Snapshot that it was built from.
+        search: the lexical and semantic index.
+        columns: what hard filters read.
+        standing: what the structured candidate list is ordered by.
+        payload_digests: uint8, shape (rows, 32): SHA-256 of each record's payload.
+    """
+
+    snapshot_id: KnowledgeSnapshotId
+    search: LoadedIndex
+    columns: FilterColumns
+    standing: Standing
+    payload_digests: NDArray[np.uint8]
+
+    @classmethod
+    def from_bytes(cls, data: Buffer) -> Self:
+        """Load an artifact as views of `data`, whose digest the caller has checked.
+
+        Raises:
+            IntegrityError: the bytes are not a whole, unchanged artifact of this release.
+        """
+        frame = unpack(data)
+        meta = frame.meta
+        if meta.get("schema") != MEMORY_INDEX or meta.get("fields") != list(FILTER_FIELDS):
+            raise IntegrityError("memory-index.schema", meta.get("schema"), f"{MEMORY_INDEX} is read here. {_REBUILD}")
+        search = LoadedIndex.from_bytes(_part(frame, "search", "|u1", None))
+        size = search.size
+        fields = {name: _column(frame, name, size) for name in FILTER_FIELDS}
+        standing = Standing(*(_part(frame, name, "<i8", (size,)) for name in _STANDING))
+        if list(fields["memory_id"].values) != list(search.ids) or (fields["memory_id"].codes != np.arange(size)).any():
+            raise IntegrityError("memory-index.memory_id", f"{size} rows", f"Rows are not in id order. {_REBUILD}")
+        return cls(
+            KnowledgeSnapshotId(meta["knowledge_snapshot_id"]),
+            search,
+            FilterColumns(fields, np.ones(size, dtype=np.bool_)),
+            standing,
+            _part(frame, "payload_digests", "|u1", (size, _DIGEST_BYTES)),
+        )
+
+    def payload_digest(self, row: int) -> str:
+        """Return the SHA-256 of the payload of a row's record."""
+        return bytes(self.payload_digests[row]).hex()
+
+
+def identity_digest(search: IndexIdentity) -> str:
+    """Return the digest of all that decides the bytes of an artifact besides the snapshot's members."""
+    return domain_digest(
+        "memory-index-identity",
+        {
+            "schema": MEMORY_INDEX,
+            "document": DOCUMENT_RULE,
+            "fields": list(FILTER_FIELDS),
+            "search": search.model_dump(),
+        },
+    )
+
+
+def pack_memory_index(
+    snapshot_id: KnowledgeSnapshotId, rows: Sequence[tuple[MemoryRecord, Disposition]], search: bytes
+) -> bytes:
+    """Return the artifact of members in id order and their search index."""
+    records = [record for record, _ in rows]
+    facts = [filter_facts(record, disposition) for record, disposition in rows]
+    parts: dict[str, NDArray[Any]] = {"search": np.frombuffer(search, dtype=np.uint8)}
+    for name in FILTER_FIELDS:
+        column = Column.of([fact[name] for fact in facts])
+        packed = PackedTexts.pack(column.values)
+        parts |= {f"{name}.codes": column.codes, f"{name}.texts": packed.blob, f"{name}.starts": packed.starts}
+    standing = {
+        "constrained": [constrained_fields(record.scope) for record in records],
+        "grade": [GRADE_STEPS[record.strength.grade] for record in records],
+        "support": [record.strength.support_count for record in records],
+    }
+    parts |= {name: np.array(standing[name], dtype=np.int64) for name in _STANDING}
+    digests = b"".join(bytes.fromhex(record.payload_digest) for record in records)
+    parts["payload_digests"] = np.frombuffer(digests, dtype=np.uint8).reshape(len(records), _DIGEST_BYTES)
+    meta = {"schema": MEMORY_INDEX, "fields": list(FILTER_FIELDS), "knowledge_snapshot_id": snapshot_id}
+    return pack(meta, parts)
+
+
+def _part(frame: Frame, name: str, dtype: str, shape: tuple[int, ...] | None) -> NDArray[Any]:
+    part = frame.parts.get(name)
+    if part is None or part.dtype.str != dtype or (shape is not None and part.shape != shape):
+        met = "missing" if part is None else f"{part.dtype.str} {part.shape}"
+        raise IntegrityError(f"memory-index.{name}", met, _REBUILD)
+    return part
+
+
+def _column(frame: Frame, name: str, size: int) -> Column:
+    texts, starts = frame.parts.get(f"{name}.texts"), frame.parts.get(f"{name}.starts")
+    codes = _part(frame, f"{name}.codes", "<i4", (size,))
+    if texts is None or starts is None:
+        raise IntegrityError(f"memory-index.{name}", "missing", _REBUILD)
+    values = PackedTexts(texts, starts)
+    flaw = values.flaw()
+    if flaw is not None:
+        raise IntegrityError(f"memory-index.{name}", flaw, _REBUILD)
+    if size and (codes.min() < UNCONSTRAINED or codes.max() >= len(values)):
+        raise IntegrityError(f"memory-index.{name}", "a code names no value", _REBUILD)
+    return Column(values, codes)

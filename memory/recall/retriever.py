@@ -1,0 +1,260 @@
+"""The Decision-Point Retriever: one request to one complete proposal, without a write to the Ledger (spec 8.2).
+
+Stages, in this order:
+
+    1 form and identity    2 retention at the current frontier    3 the loaded input, foreign and private members
+    4 hard filters         5 three candidate lists, fused         6, 7 features, rank, thresholds, diversity
+    8 cards within the exact token budget                         9 an explicit nothing where nothing is left
+
+Rules kept here:
+
+- what stages 1 to 3 refuse is blocked, with its proof; a search that finds nothing is `empty`; an embedder that fails
+  is `degraded` where the profile allows it, an error where it does not. None is told as another (VRM-R10, R11);
+- given the query vector, the same Recall Input and request give the same bytes; the vector is an artifact, and its
+  digest is part of the context;
+- a record is read by id after it was chosen, and must have the payload digest that the index holds (VRM-R06);
+- the retention check is repeated at every request: an input that was loaded before a denial is denied from then on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.index.embedding import Embedder, require_semantic
+from memory.index.framing import Buffer
+from memory.recall.candidates import Gathered, gather, relevance
+from memory.recall.context import Admitted, Recall, Searched, compose_recall
+from memory.recall.document import query_text
+from memory.recall.loaded import (
+    Denials,
+    LoadedInput,
+    ReadableLedger,
+    UnusableInput,
+    load_input,
+    no_denials,
+    retention_check,
+)
+from memory.recall.validation import (
+    blocked,
+    check_embedder,
+    check_exposure,
+    check_form,
+    check_identity,
+    check_input,
+    check_policy,
+    contract_view,
+)
+from policies.hard_filters import FilterQuestion, hard_filter
+from policies.ranker import Candidate, Ranking, rank
+from policies.rendering import RENDERER
+from policies.retrieval_policy import Fallback, RetrievalPolicy, RetrievalProfile
+from records.canonical import digest_bytes
+from records.decisions import (
+    BlockedEvidence,
+    BlockedProposal,
+    CorruptInputEvidence,
+    DecisionIntent,
+    MismatchEvidence,
+    RecallRequest,
+    RetentionEvidence,
+)
+from records.errors import InvalidInputError, UnavailableError
+from records.ids import RecallInputId
+from records.knowledge import MemoryRecord
+from store.artifacts import ArtifactStore
+
+Vector = NDArray[np.float32]
+_RELEASE: Final = re.compile(r"@[^+]*")
+
+
+class TokenCounter(Protocol):
+    """The pinned tokenizer."""
+
+    @property
+    def id(self) -> str:
+        """Return its identity: encoding, release, hash of its ranks."""
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens of `text`."""
+
+
+def tokenizer_name(tokenizer_id: str) -> str:
+    """Return what decides the counts of a tokenizer: its encoding and ranks, whichever release reads them."""
+    return _RELEASE.sub("", tokenizer_id)
+
+
+class DecisionPointRetriever:
+    """Answers requests against loaded Recall Inputs, under one Retrieval Policy."""
+
+    def __init__(
+        self,
+        ledger: ReadableLedger,
+        artifacts: ArtifactStore,
+        embedder: Embedder,
+        tokenizer: TokenCounter,
+        policy: RetrievalPolicy,
+        *,
+        denials: Denials = no_denials,
+        test_index: bool = False,
+    ) -> None:
+        """Join the stores with embedder, tokenizer and policy.
+
+        Args:
+            ledger: read access to the Ledger.
+            artifacts: where indexes are, and where query vectors and sections go.
+            embedder: turns a request into a vector.
+            tokenizer: measures the rendered section.
+            policy: what may be recalled, how it is ranked and shown.
+            denials: what retention denies now.
+            test_index: allow vectors without meaning; for tests only.
+
+        Raises:
+            InvalidInputError: the embedder has no meaning, or policy, renderer and tokenizer do not fit.
+        """
+        if not test_index:
+            with suppress(UnavailableError):  # weights that are missing are a matter of fallback, at the request
+                require_semantic(embedder.id)
+        style, name = policy.rendering, tokenizer_name(tokenizer.id)
+        if (style.renderer, style.tokenizer) != (RENDERER, name):
+            wanted = f"The policy is for {style.renderer}, {style.tokenizer}."
+            raise InvalidInputError("rendering", f"{RENDERER}, {name}", wanted)
+        self._ledger, self._artifacts = ledger, artifacts
+        self._embedder, self._tokenizer, self._policy = embedder, tokenizer, policy
+        self._denials = denials
+
+    def load(self, recall_input_id: RecallInputId, data: Buffer | None = None) -> LoadedInput | UnusableInput:
+        """Read a Recall Input and verify every digest; `data` is its index artifact, if it is in memory already.
+
+        Raises:
+            UnavailableError: a store cannot be reached.
+        """
+        return load_input(self._ledger, self._artifacts, recall_input_id, denials=self._denials, data=data)
+
+    def propose(
+        self,
+        intent: DecisionIntent,
+        request: RecallRequest,
+        loaded: LoadedInput | UnusableInput,
+        *,
+        now: str,
+        vector_digest: str | None = None,
+    ) -> Recall | BlockedProposal:
+        """Return the complete context proposal of a request, or the proof that blocks it.
+
+        Args:
+            intent: the decision, as admitted.
+            request: what is asked.
+            loaded: what `load` returned for the request's Recall Input.
+            now: the time of the context, as a record timestamp; no decision depends on it.
+            vector_digest: the query vector of an earlier answer, to be used again instead of the embedder.
+
+        Raises:
+            UnavailableError: a store cannot be reached, or the embedder failed and the profile allows no fallback.
+        """
+        admitted = self._admit(intent, request, loaded, replay=vector_digest is not None)
+        if not isinstance(admitted, Admitted):
+            return blocked(intent, request, self._policy, loaded.recall_input, admitted)
+        searched, gathered = self._search(admitted, vector_digest)
+        records = self._read(admitted.loaded, [hit.id for hit in gathered.hits])
+        if isinstance(records, CorruptInputEvidence):
+            return blocked(intent, request, self._policy, loaded.recall_input, records)
+        ranking = _rank(gathered, records, admitted)
+        style = self._policy.rendering
+        recall = compose_recall(admitted, searched, ranking, style, count=self._tokenizer.count, now=now)
+        self._artifacts.publish(recall.rendered.encode())
+        return recall
+
+    def _admit(
+        self, intent: DecisionIntent, request: RecallRequest, loaded: LoadedInput | UnusableInput, *, replay: bool
+    ) -> Admitted | BlockedEvidence:
+        """Carry out stages 1 to 3."""
+        with self._ledger.reading() as reader:
+            refusal: BlockedEvidence | None = check_form(intent, request, self._policy) or check_identity(
+                reader, intent, request
+            )
+            read = loaded.recall_input
+            if read is not None:
+                refusal = refusal or check_input(intent, request, read) or check_policy(read, self._policy)
+            if refusal is not None:
+                return refusal
+            if isinstance(loaded, UnusableInput):
+                return loaded.evidence
+            head = reader.namespace_head(intent.namespace)
+            check = retention_check(reader, head, loaded.sources, self._denials)
+            margin = contract_view(reader, intent).equivalence_margin
+        if check.blocked:
+            return RetentionEvidence(check=check)
+        return (
+            check_exposure(loaded.index, intent.namespace, self._policy.private_visibilities)
+            or (None if replay else self._other_embedder(loaded))
+            or Admitted(intent, request, loaded, self._policy.require_profile(request.decision_point), check, margin)
+        )
+
+    def _other_embedder(self, loaded: LoadedInput) -> MismatchEvidence | None:
+        with suppress(UnavailableError):  # an embedder that cannot even say who it is fails again when it is used
+            return check_embedder(loaded.index.search.identity.embedder_id, self._embedder.id)
+        return None
+
+    def _search(self, admitted: Admitted, vector_digest: str | None) -> tuple[Searched, Gathered]:
+        """Carry out stages 4 and 5."""
+        index, profile, text = admitted.loaded.index, admitted.profile, query_text(admitted.request)
+        filtered = hard_filter(index.columns, self._question(admitted))
+        eligible = bool(filtered.rows.size)
+        vector = self._vector(text, profile, vector_digest) if eligible else None
+        gathered = gather(index, filtered.rows, text, vector, profile.candidate_limit)
+        digest = None if vector is None else self._artifacts.publish(vector.astype("<f4").tobytes())
+        degraded = eligible and vector is None
+        return Searched(gathered.counts, filtered.refused, digest, eligible, degraded), gathered
+
+    def _question(self, admitted: Admitted) -> FilterQuestion:
+        intent, request, profile = admitted.intent, admitted.request, admitted.profile
+        return FilterQuestion(
+            namespace=intent.namespace,
+            scope=request.scope,
+            metric=request.metric,
+            decision_point=request.decision_point,
+            catalog_digest=intent.catalog_digest,
+            prior_config=request.prior_config,
+            allowed_actions=request.allowed_actions,
+            dispositions=frozenset(profile.dispositions),
+            actions=frozenset(profile.actions),
+            private_visibilities=frozenset(self._policy.private_visibilities),
+        )
+
+    def _vector(self, text: str, profile: RetrievalProfile, digest: str | None) -> Vector | None:
+        """Return the query vector, or None where the embedder failed and the profile allows it."""
+        if digest is not None:
+            return np.frombuffer(self._artifacts.read(digest), dtype="<f4").astype(np.float32)
+        try:
+            return np.asarray(self._embedder.embed([text], kind="query")[0], dtype=np.float32)
+        except UnavailableError:
+            if profile.fallback is Fallback.NONE:
+                raise
+            return None
+
+    def _read(self, loaded: LoadedInput, ids: Sequence[str]) -> dict[str, MemoryRecord] | CorruptInputEvidence:
+        """Return the candidates' records, each proved to be the one that was indexed."""
+        with self._ledger.reading() as reader:
+            stored = reader.get_many(ids)
+        records: dict[str, MemoryRecord] = {}
+        for each in ids:
+            payload = stored[each].payload if each in stored else ""
+            if digest_bytes(payload.encode()) != loaded.index.payload_digest(loaded.index.search.row(each)):
+                return CorruptInputEvidence(attempted=each, finding="memory-record.payload")
+            record = stored[each].load()
+            if not isinstance(record, MemoryRecord):
+                return CorruptInputEvidence(attempted=each, finding="memory-record.kind")
+            records[each] = record
+        return records
+
+
+def _rank(gathered: Gathered, records: Mapping[str, MemoryRecord], admitted: Admitted) -> Ranking:
+    """Carry out stages 6 and 7."""
+    candidates = [Candidate(record=records[hit.id], relevance=relevance(hit), ranks=hit.ranks) for hit in gathered.hits]
+    return rank(candidates, admitted.profile, admitted.margin, admitted.request.max_items)

@@ -1,0 +1,137 @@
+"""Capture of an Evidence Snapshot (spec 4.12, VRM-L04).
+
+Rules kept here:
+
+- members and position come from one read transaction, which the caller opens with `LedgerStore.reading`;
+- members are complete, valid bundles whose verification kind the Distillation Policy admits, made for development and
+  bound to no arm: what evaluation produced, and what one arm alone may see, never enters base knowledge;
+- what is left out is counted by its first reason;
+- an operation key that was used before gives back what it chose then, however much evidence came since.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from memory.evidence import resolve_bundles
+from policies.bundles import NotABundle
+from policies.distillation_policy import DistillationPolicy
+from records.canonical import domain_digest
+from records.errors import IdentityConflictError, IntegrityError
+from records.evidence import AttemptStatus, Corpus, Experience, VerifiedEvidenceBundle
+from records.ids import EvidenceSnapshotId
+from records.ingestion import CaptureOperation, EvidenceSnapshot, SnapshotMember
+from records.values import ReasonCount
+from store.ledger.port import LedgerReader
+
+EPOCH: Final = "1970-01-01T00:00:00.000000Z"
+"""The time of a record that was made from nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreezeEvidence:
+    """A request to capture; the same operation key always stands for the same request."""
+
+    namespace: str
+    operation_key: str
+
+
+class EvidenceSnapshotBuilder:
+    """Captures the evidence that a Distillation Policy admits."""
+
+    def __init__(self, policy: DistillationPolicy) -> None:
+        """Capture under `policy`, which is also the snapshot's eligibility policy."""
+        self._policy = policy
+
+    def freeze(self, reader: LedgerReader, request: FreezeEvidence) -> tuple[EvidenceSnapshot, CaptureOperation]:
+        """Return the snapshot of this moment, or the one that the operation key chose before.
+
+        Raises:
+            IdentityConflictError: the key was used for another request.
+            IntegrityError: the Ledger holds a capture operation without its snapshot.
+        """
+        digest = domain_digest(
+            "freeze-evidence-request",
+            {"namespace": request.namespace, "policy": self._policy.identity.as_json()},
+        )
+        earlier = _earlier(reader, request, digest)
+        if earlier is not None:
+            return earlier
+        snapshot = self._capture(reader, request.namespace)
+        operation = CaptureOperation(
+            namespace=request.namespace,
+            created_at=snapshot.created_at,
+            operation_key=request.operation_key,
+            request_digest=digest,
+            snapshot_id=EvidenceSnapshotId(snapshot.id),
+            evidence_position=snapshot.evidence_position,
+        )
+        return snapshot, operation
+
+    def _capture(self, reader: LedgerReader, namespace: str) -> EvidenceSnapshot:
+        stored = [item.load() for item in reader.find("experience", namespace)]
+        experiences = [item for item in stored if isinstance(item, Experience)]
+        members: list[SnapshotMember] = []
+        times: list[str] = []
+        refused: Counter[str] = Counter()
+        for experience_id, bundle in resolve_bundles(reader, experiences).items():
+            if isinstance(bundle, NotABundle):
+                refused[bundle.reason.value] += 1
+            elif (reason := _held_back(bundle, self._policy)) is not None:
+                refused[reason] += 1
+            else:
+                members.append(SnapshotMember(experience_id=experience_id, bundle_digest=bundle.digest))
+                times.append(bundle.experience.created_at)
+        return EvidenceSnapshot(
+            namespace=namespace,
+            created_at=newest(times),
+            evidence_position=reader.namespace_head(namespace).evidence,
+            eligibility_policy=self._policy.identity,
+            visibility=namespace,
+            arm=None,
+            pair=None,
+            members=tuple(sorted(members, key=lambda member: member.experience_id)),
+            excluded=tuple(ReasonCount(reason=reason, count=count) for reason, count in sorted(refused.items())),
+        )
+
+
+def capture_key(operation: CaptureOperation) -> str:
+    """Return the operation key under which a capture is appended."""
+    return f"capture-evidence:{operation.operation_key}"
+
+
+def newest(times: Iterable[str]) -> str:
+    """Return the latest of record timestamps, which sort as text; the epoch where there are none."""
+    return max(times, default=EPOCH)
+
+
+def _held_back(bundle: VerifiedEvidenceBundle, policy: DistillationPolicy) -> str | None:
+    attempt, verification = bundle.attempt, bundle.verification
+    if attempt.corpus is not Corpus.DEVELOPMENT:
+        return "evaluation_corpus"
+    if attempt.arm is not None or attempt.pair is not None:
+        return "bound_to_an_arm"
+    if attempt.status is not AttemptStatus.COMPLETED:
+        return "attempt_not_completed"
+    if not verification.valid:
+        return "invalid_verification"
+    return None if policy.may_support_active(verification.verification_kind) else "verification_kind_not_admitted"
+
+
+def _earlier(
+    reader: LedgerReader, request: FreezeEvidence, digest: str
+) -> tuple[EvidenceSnapshot, CaptureOperation] | None:
+    found = reader.find("capture-operation", request.namespace, operation_key=request.operation_key)
+    operation = found[0].load() if found else None
+    if not isinstance(operation, CaptureOperation):
+        return None
+    if operation.request_digest != digest:
+        raise IdentityConflictError("operation_key", request.operation_key, "It was used for another capture request.")
+    stored = reader.get(operation.snapshot_id)
+    snapshot = None if stored is None else stored.load()
+    if not isinstance(snapshot, EvidenceSnapshot):
+        raise IntegrityError("capture-operation", str(operation.id), "Its snapshot is missing; run fsck on the ledger.")
+    return snapshot, operation

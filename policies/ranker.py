@@ -1,0 +1,178 @@
+"""The ranker: which of the applicable rules are worth a card, and in which order (spec 8.2, stages 6 to 9).
+
+Rules kept here (docs/adr/0060):
+
+- every feature is an integer, found by exact arithmetic; the total is their weighted sum, ties go to the smaller id.
+  The order in which candidates come in changes nothing;
+- gain is the mean effect in the metric's direction beyond the contract's equivalence margin, in thousandths of that
+  margin; downside is how far the prediction interval for ONE new unit reaches to the other side of it. What a rule
+  tells to avoid counts with the sign turned;
+- thresholds come before diversity, so that a rule too weak to be shown cannot take the place of another one;
+- at most one card per Knowledge Family (VRM-R04), and as many per mechanism class as the profile says.
+
+Novelty and drift have no feature of their own in this version: what is in effect already, or was learned from other
+data, code or evaluators, has been refused by the hard filters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from policies.retrieval_policy import RetrievalProfile
+from records.decisions import ScorePart
+from records.knowledge import MemoryRecord
+from records.values import ActionKind, Direction, EffectEstimate, EvidenceStrength, Grade, MemoryScope, ReasonCount
+
+STEPS: Final = 1000
+"""Steps of one equivalence margin, of the best fused rank, and of a whole."""
+
+GRADE_STEPS: Final = {Grade.CONTESTED: 0, Grade.SINGLE: 1, Grade.REPLICATED: 2, Grade.STRONG: 3}
+"""The grades as steps, weakest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A rule that passed the hard filters.
+
+    Attributes:
+        record: the rule.
+        relevance: its fused rank as a share of the best one possible, in 0 .. 1, exact.
+        ranks: (source, rank from 1) of the candidate lists that found it.
+    """
+
+    record: MemoryRecord
+    relevance: Fraction
+    ranks: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A candidate with its features and total; `parts` is what a card shows."""
+
+    record: MemoryRecord
+    total: int
+    parts: tuple[ScorePart, ...]
+
+    def part(self, feature: str) -> int:
+        """Return one feature.
+
+        Raises:
+            KeyError: there is no such feature.
+        """
+        return {part.feature: part.value for part in self.parts}[feature]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The rules chosen, best first, and how many were left out for which reason."""
+
+    chosen: tuple[Scored, ...]
+    refused: tuple[ReasonCount, ...]
+
+
+def constrained_fields(scope: MemoryScope) -> int:
+    """Return how many fields a scope constrains."""
+    return sum(value is not None for value in scope.as_json().values())
+
+
+def advised_gain(effect: EffectEstimate, action: ActionKind) -> Fraction:
+    """Return the mean effect as the advice sees it, in the metric's unit: positive means that following it helps."""
+    return _sign(effect, action) * Fraction(effect.mean_delta)
+
+
+def advised_downside(effect: EffectEstimate, action: ActionKind) -> Fraction:
+    """Return how far one new unit may fall on the wrong side of zero, in the metric's unit; never negative.
+
+    The prediction interval says so; below three units, where there is none, the range of the units does.
+    """
+    bounds = effect.prediction_interval
+    ends = effect.unit_range if bounds is None else (bounds.low, bounds.high)
+    return max(Fraction(0), -min(_sign(effect, action) * Fraction(end) for end in ends))
+
+
+def counter_permille(strength: EvidenceStrength) -> int:
+    """Return the units that speak against the rule, in thousandths of those that speak for or against it."""
+    total = strength.support_count + strength.counter_count
+    return STEPS * strength.counter_count // total if total else 0
+
+
+def rank(candidates: Iterable[Candidate], profile: RetrievalProfile, margin: str, limit: int) -> Ranking:
+    """Return at most `limit` rules to show.
+
+    Args:
+        candidates: rules that passed the hard filters, each once.
+        profile: the profile of the decision point.
+        margin: the contract's equivalence margin, in the metric's unit.
+        limit: most cards, at or below the profile's own bound.
+    """
+    unit = max(Fraction(margin), Fraction(profile.smallest_margin))
+    scored = [_score(candidate, profile, Fraction(margin), unit) for candidate in candidates]
+    ordered = sorted(scored, key=lambda item: (-item.total, str(item.record.id)))
+    chosen: list[Scored] = []
+    lost: Counter[str] = Counter()
+    for item in ordered:
+        reason = next(_against(item, chosen, profile, min(limit, profile.max_items)), None)
+        if reason is None:
+            chosen.append(item)
+        else:
+            lost[reason] += 1
+    refused = tuple(ReasonCount(reason=reason, count=count) for reason, count in sorted(lost.items()))
+    return Ranking(chosen=tuple(chosen), refused=refused)
+
+
+THRESHOLD_REASONS: Final = frozenset({"below_min_gain", "below_min_grade", "below_min_total"})
+"""Reasons that mean that the evidence was too weak, not that a better card was there."""
+
+
+def _against(item: Scored, chosen: list[Scored], profile: RetrievalProfile, limit: int) -> Iterator[str]:
+    thresholds = profile.thresholds
+    if item.part("gain") < thresholds.min_gain:
+        yield "below_min_gain"
+    if GRADE_STEPS[item.record.strength.grade] < GRADE_STEPS[thresholds.min_grade]:
+        yield "below_min_grade"
+    if item.total < thresholds.min_total:
+        yield "below_min_total"
+    if any(other.record.family_id == item.record.family_id for other in chosen):
+        yield "same_family"
+    if sum(other.record.mechanism == item.record.mechanism for other in chosen) >= profile.per_mechanism:
+        yield "same_mechanism"
+    if len(chosen) >= limit:
+        yield "beyond_max_items"
+
+
+def _score(candidate: Candidate, profile: RetrievalProfile, margin: Fraction, unit: Fraction) -> Scored:
+    record, weights = candidate.record, profile.weights
+    effect, strength = record.effect, record.strength
+    gain = _steps((advised_gain(effect, record.action) - margin) / unit, profile.gain_cap)
+    if record.action is ActionKind.AVOID and gain > 0:
+        gain = gain * profile.avoid_share // STEPS
+    downside = _steps((advised_downside(effect, record.action) - margin) / unit, profile.gain_cap)
+    features = {
+        "applicability": (constrained_fields(record.scope), weights.applicability),
+        "relevance": (math.floor(STEPS * candidate.relevance), weights.relevance),
+        "gain": (gain, weights.gain),
+        "downside": (max(0, downside), -weights.downside),
+        "grade": (GRADE_STEPS[strength.grade], weights.grade),
+        "support": (min(strength.support_count, profile.support_cap), weights.support),
+        "counter": (counter_permille(strength), -weights.counter),
+    }
+    total = sum(value * weight for value, weight in features.values())
+    shown = [(name, value) for name, (value, _) in features.items()]
+    shown += [(f"{source}_rank", place) for source, place in candidate.ranks]
+    parts = tuple(ScorePart(feature=name, value=value) for name, value in [*shown, ("total", total)])
+    return Scored(record=record, total=total, parts=parts)
+
+
+def _sign(effect: EffectEstimate, action: ActionKind) -> int:
+    """Return +1 or -1, so that sign times delta is positive where following the advice helps; 0 for no advice."""
+    better = 1 if effect.metric.direction is Direction.MAXIMIZE else -1
+    return {ActionKind.RECOMMEND: better, ActionKind.AVOID: -better, ActionKind.ABSTAIN: 0}[action]
+
+
+def _steps(value: Fraction, cap: int) -> int:
+    return max(-cap, min(cap, math.floor(STEPS * value)))
