@@ -18,6 +18,7 @@ from experiments.evaluator.protocol import EvaluationRequest, EvaluationResult, 
 from experiments.tabular.custody import CustodyReceipt, take_custody
 from experiments.tabular.pipelines import fit_predict, predictions_bytes
 from experiments.tabular.tasks import load_task
+from policies.catalog import Config
 from records.canonical import canonical_bytes
 from records.values import ArtifactRef
 from store.artifacts import ArtifactStore
@@ -57,7 +58,7 @@ def split(task_name: str, seeds: Sequence[int], folders: Folders) -> list[Custod
 
 @ray.remote(num_cpus=1)
 def fit_all(
-    problem: str, problem_sha256: str, configs: Sequence[dict[str, object]], seed: int, folders: Folders
+    problem: str, problem_sha256: str, configs: Sequence[Config], seed: int, folders: Folders
 ) -> list[Fit]:
     """The runner: fit several configurations on one problem, one after the other."""
     artifacts = ArtifactStore(folders.artifacts_url)
@@ -78,7 +79,7 @@ def judge(
     )
 
 
-def _fit(problem: Path, sha256: str, config: dict[str, object], seed: int, artifacts: ArtifactStore) -> Fit:
+def _fit(problem: Path, sha256: str, config: Config, seed: int, artifacts: ArtifactStore) -> Fit:
     started = now()
     predictions = fit_predict(problem, config, seed, sha256)
     completed = now()

@@ -11,6 +11,7 @@ Rules kept here (style 5.1, 5.2):
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -22,12 +23,15 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 from actors.cluster import NAMESPACE
 from actors.owners import CommitCoordinatorActor, LifecycleHeadActor, RunOwnerActor
 from actors.settings import Settings, code_digest
-from actors.workers import DistillationWorkerActor, EmbedderActor
+from actors.workers import Asked, DistillationWorkerActor, EmbedderActor, RetrieverReplicaActor
 from memory.distillation.distiller import DistillationRequest
 from memory.heads import Reservation
 from memory.ports import Fence
+from memory.recall.context import Recall
 from records.appends import Append, AppendReceipt, Proposal
+from records.decisions import BlockedProposal
 from records.errors import UnavailableError, VrmError
+from records.ids import RecallInputId
 from records.knowledge import LifecycleEvent
 from records.runtime import Applied, Authorization, Command
 
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
 HEAD_HOSTS: Final = 2
 WORKERS: Final = 2
+REPLICAS: Final = 2
 _START_SECONDS: Final = 120.0
 _TRIES: Final = 3
 
@@ -210,6 +215,28 @@ class DistillerPool:
         return [found[place] for place in range(len(requests))]
 
 
+class RetrieverPool:
+    """Retriever replicas; a batch is shared evenly among them and answered in parallel."""
+
+    def __init__(self, replicas: Sequence[Handle]) -> None:
+        """Share the requests among `replicas`."""
+        self.replicas = tuple(replicas)
+
+    def load(self, recall_input_id: RecallInputId, index: bytes) -> None:
+        """Hand a Recall Input's index to every replica through the object store, once."""
+        shared = ray.put(np.frombuffer(index, dtype=np.uint8))
+        for replica in self.replicas:
+            replica.call("load", recall_input_id, shared)
+
+    def propose(self, asked: Sequence[Asked]) -> list[Recall | BlockedProposal]:
+        """Return one complete proposal per request, in order."""
+        size = -(-len(asked) // len(self.replicas))
+        shares = [asked[start : start + size] for start in range(0, len(asked), size)] if asked else []
+        with ThreadPoolExecutor(len(self.replicas)) as threads:
+            answers = list(threads.map(lambda replica, share: replica.call("propose", share), self.replicas, shares))
+        return [answer for share in answers for answer in share]
+
+
 class EmbedderHandle:
     """The embedding model in its own process, as an `Embedder`."""
 
@@ -246,12 +273,14 @@ class Owners:
     run_owner: RunOwnerHandle
     heads: HeadHosts
     distillers: DistillerPool
+    retrievers: RetrieverPool
     embedder: EmbedderHandle
 
     def handles(self) -> dict[str, Handle]:
         """Return every handle by the name of its role."""
         numbered = {f"lifecycle-head-{place}": handle for place, handle in enumerate(self.heads.hosts)}
         numbered |= {f"distiller-{place}": handle for place, handle in enumerate(self.distillers.workers)}
+        numbered |= {f"retriever-{place}": handle for place, handle in enumerate(self.retrievers.replicas)}
         return {
             "commit-coordinator": self.coordinator.handle,
             "run-owner": self.run_owner.handle,
@@ -269,12 +298,16 @@ def owners_of(settings: Settings) -> Owners:
     def make(name: str, actor: type[Any], *arguments: Any) -> Handle:
         return Handle(Role(name, actor, arguments), settings)
 
+    embedder = EmbedderHandle(make("embedder", EmbedderActor))
     return Owners(
         coordinator=CoordinatorHandle(make("commit-coordinator", CommitCoordinatorActor)),
         run_owner=RunOwnerHandle(make("run-owner", RunOwnerActor)),
         heads=HeadHosts([make(f"lifecycle-head-{each}", LifecycleHeadActor, each) for each in range(HEAD_HOSTS)]),
         distillers=DistillerPool([make(f"distiller-{each}", DistillationWorkerActor) for each in range(WORKERS)]),
-        embedder=EmbedderHandle(make("embedder", EmbedderActor)),
+        retrievers=RetrieverPool(
+            [make(f"retriever-{each}", RetrieverReplicaActor, embedder) for each in range(REPLICAS)]
+        ),
+        embedder=embedder,
     )
 
 

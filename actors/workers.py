@@ -13,13 +13,23 @@ from actors.settings import Settings, code_digest, now
 from memory.distillation.distiller import DistillationRequest, KnowledgeDistiller
 from memory.distillation.view import Policies
 from memory.index.embedding import Embedder, SentenceTransformerEmbedder
+from memory.recall.context import Recall
+from memory.recall.loaded import LoadedInput, UnusableInput
+from memory.recall.retriever import DecisionPointRetriever
+from memory.tokens import Tokenizer
 from policies.distillation_policy import distillation_policy
 from policies.lifecycle_policy import lifecycle_policy
+from policies.retrieval_policy import retrieval_policy
 from records.appends import Proposal
+from records.decisions import BlockedProposal, DecisionIntent, RecallRequest
+from records.ids import RecallInputId
+from store.artifacts import ArtifactStore
 from store.ledger.postgres import PostgresLedger
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+Asked = tuple[DecisionIntent, RecallRequest]
 
 
 class DistillationWorkerActor:
@@ -39,6 +49,44 @@ class DistillationWorkerActor:
     def version(self) -> str:
         """Return the digest of the code that runs here."""
         return code_digest()
+
+
+class RetrieverReplicaActor:
+    """A loaded Recall Input that answers requests; the index lies in shared memory, once per node."""
+
+    def __init__(self, settings: Settings, embedder: Embedder) -> None:
+        """Open the stores to read; `embedder` is the one process that holds the model."""
+        self._retriever = DecisionPointRetriever(
+            PostgresLedger(settings.ledger_dsn, "retriever"),
+            ArtifactStore(settings.artifacts_url),
+            embedder,
+            Tokenizer(),
+            retrieval_policy(),
+        )
+        self._loaded: dict[RecallInputId, LoadedInput | UnusableInput] = {}
+
+    @ray.method
+    def load(self, recall_input_id: RecallInputId, index: NDArray[np.uint8]) -> None:
+        """Load a Recall Input whose index bytes are given; the array is used in place, and verified."""
+        self._loaded = {recall_input_id: self._retriever.load(recall_input_id, index.data)}
+
+    @ray.method
+    def propose(self, asked: Sequence[Asked]) -> list[Recall | BlockedProposal]:
+        """Return one complete proposal per request, in order."""
+        return [self._retriever.propose(intent, request, self._input(request), now=now()) for intent, request in asked]
+
+    @ray.method(concurrency_group="health")
+    def version(self) -> str:
+        """Return the digest of the code that runs here."""
+        return code_digest()
+
+    def _input(self, request: RecallRequest) -> LoadedInput | UnusableInput:
+        """Return the loaded input; one that was not handed over, as after a restart, is read from the store."""
+        known = self._loaded.get(request.recall_input_id)
+        if known is None:
+            known = self._retriever.load(request.recall_input_id)
+            self._loaded = {request.recall_input_id: known}
+        return known
 
 
 class EmbedderActor:

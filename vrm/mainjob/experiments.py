@@ -7,7 +7,7 @@ on where it stopped, and a second run of a round runs nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import ray
@@ -17,11 +17,13 @@ from experiments.evaluator.protocol import EvaluationRequest, EvaluationResult
 from experiments.tabular.custody import CustodyReceipt
 from memory.evidence import Trial, bundle_records
 from policies.catalog import InterventionCatalog
-from records.appends import Append
+from records.appends import Append, AppendReceipt
+from records.base import Record
 from records.canonical import domain_digest
-from records.evidence import EvaluationContract, Experience
+from records.errors import NotFoundError
+from records.evidence import Attempt, EvaluationContract, Experience, Verification
 from records.flows import Transition
-from records.ids import ExperienceId
+from records.ids import AttemptId, ExperienceId
 from vrm.mainjob.job import Job, require
 from vrm.mainjob.tabular import EVALUATOR, Setting, trial_of
 
@@ -40,11 +42,13 @@ class Finished:
 
 @dataclass(frozen=True)
 class Verified:
-    """A setting with its evidence in the Ledger."""
+    """A setting with its evidence in the Ledger; an invalid result has no metrics."""
 
     setting: Setting
-    trial: Trial
     experience_id: ExperienceId
+    attempt_id: AttemptId
+    config_digest: str
+    metrics: Mapping[str, float]
 
 
 class Experiments:
@@ -84,23 +88,30 @@ class Experiments:
                 self.commit(self._judged(waiting))
 
     def run_wave(self, settings: Sequence[Setting]) -> list[Verified]:
-        """Run a wave of held-out settings and return each with its evidence, in order; done ones are read back."""
-        fits = [finished for group in self._fits(settings) for finished in group]
-        by_key = {self.key(item.setting): item for item in fits}
-        trials = self._judged([by_key[self.key(setting)] for setting in settings])
-        return self.commit(trials)
+        """Run a wave of settings and return each with its evidence, in order; what is there already is read back."""
+        missing = self.missing(settings)
+        self.commit(self._judged([finished for group in self._fits(missing) for finished in group]))
+        return self.read_back(settings)
 
-    def commit(self, judged: Sequence[tuple[Setting, Trial]]) -> list[Verified]:
+    def read_back(self, settings: Sequence[Setting]) -> list[Verified]:
+        """Return the evidence that the Ledger holds for settings, in order.
+
+        Raises:
+            NotFoundError: a setting has none.
+        """
+        keys = [self.key(setting) for setting in settings]
+        receipts = self._job.stores.ledger.receipts(self._job.namespace, keys)
+        wanted = [record_id for receipt in receipts.values() for record_id in receipt.record_ids]
+        records = {key: item.load() for key, item in self._job.stores.ledger.get_many(wanted).items()}
+        return [_verified(setting, receipts.get(key), records) for setting, key in zip(settings, keys, strict=True)]
+
+    def commit(self, judged: Sequence[tuple[Setting, Trial]]) -> None:
         """Append the evidence of judged trials under their operation keys."""
-        appends, verified = [], []
-        for setting, trial in judged:
-            records = bundle_records(trial)
-            appends.append(Append.direct(Transition.APPEND_EVIDENCE, self.key(setting), records))
-            experience = records[-1]
-            if isinstance(experience, Experience):
-                verified.append(Verified(setting, trial, ExperienceId(experience.id)))
+        appends = [
+            Append.direct(Transition.APPEND_EVIDENCE, self.key(setting), bundle_records(trial))
+            for setting, trial in judged
+        ]
         require(self._job.spine.direct(appends))
-        return verified
 
     def _fits(self, settings: Sequence[Setting]) -> Iterator[list[Finished]]:
         """Yield groups of finished fits as they come; one group per task, seed and starting configuration."""
@@ -144,6 +155,8 @@ class Experiments:
             )
             for item in finished
         ]
+        if not requests:
+            return []
         results: list[EvaluationResult] = ray.get(
             judge.remote(requests, EVALUATOR, self._job.folders, str(self._job.work_folder))
         )
@@ -154,3 +167,19 @@ class Experiments:
 
     def _digest(self, setting: Setting) -> str:
         return self._catalog.config_digest(setting.config)
+
+
+def _verified(setting: Setting, receipt: AppendReceipt | None, records: Mapping[str, Record]) -> Verified:
+    if receipt is None:
+        raise NotFoundError("evidence", f"{setting.task}, seed {setting.seed}", "Run the job again; it will be run.")
+    found = [records[record_id] for record_id in receipt.record_ids]
+    attempt = next(item for item in found if isinstance(item, Attempt))
+    experience = next(item for item in found if isinstance(item, Experience))
+    verification = next(item for item in found if isinstance(item, Verification))
+    return Verified(
+        setting=setting,
+        experience_id=ExperienceId(experience.id),
+        attempt_id=AttemptId(attempt.id),
+        config_digest=attempt.config_digest,
+        metrics={item.name: float(item.value) for item in verification.verified_metrics},
+    )

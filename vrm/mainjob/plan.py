@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.tabular.tasks import task_names
-from policies.catalog import InterventionCatalog
+from policies.catalog import InterventionCatalog, KnobValue
 from records.ids import RunId
 from records.runtime import RunBody
 from records.values import CampaignProfile
@@ -48,7 +48,7 @@ class Size:
     later_seeds: int
     development: int | None
     held_out: int | None
-    contrasts: tuple[tuple[str, object], ...] | None
+    contrasts: tuple[tuple[str, KnobValue], ...] | None
     trial_seeds: int
     decisions: int
     published: bool
@@ -136,7 +136,7 @@ def held_out_tasks(size: Size) -> tuple[str, ...]:
     return _first(task_names("held_out"), size.held_out)
 
 
-def arms(size: Size, catalog: InterventionCatalog) -> tuple[tuple[str, object] | None, ...]:
+def arms(size: Size, catalog: InterventionCatalog) -> tuple[tuple[str, KnobValue] | None, ...]:
     """Return the baseline (None) and the changes that a sweep tries on every task and seed."""
     if size.contrasts is None:
         return (None, *((change.knob, change.to_value) for change in catalog.contrasts))

@@ -97,8 +97,8 @@ def distil(job: Job, snapshot_id: EvidenceSnapshotId) -> None:
 
 
 def recall_input(job: Job) -> RecallInputId:
-    """Freeze the active knowledge, build its index with the real model, and compose what decisions will query."""
-    with job.step("Knowledge snapshot, index, recall input", 3) as advance:
+    """Freeze and index the active knowledge, compose what decisions query, and load the replicas."""
+    with job.step("Knowledge snapshot, index, recall input", 4) as advance:
         with job.stores.ledger.reading() as reader:
             snapshot = KnowledgeSnapshotBuilder(selection_policy()).freeze(reader, job.namespace)
         job.append(Transition.FREEZE_KNOWLEDGE, knowledge_key(snapshot), snapshot)
@@ -109,5 +109,7 @@ def recall_input(job: Job) -> RecallInputId:
         advance(1)
         composed = RecallInputSnapshotBuilder(retrieval_policy()).compose(snapshot, [build])
         job.append(Transition.COMPOSE_RECALL_INPUT, recall_input_key(composed), composed)
+        advance(1)
+        job.owners.retrievers.load(RecallInputId(composed.id), data)
         advance(1)
     return RecallInputId(composed.id)

@@ -13,7 +13,7 @@ from experiments.fingerprint import environment_digest
 from experiments.tabular.pipelines import source_digest
 from experiments.tabular.tasks import load_task
 from memory.evidence import TaskIdentity, Trial
-from policies.catalog import InterventionCatalog
+from policies.catalog import Config, InterventionCatalog, KnobValue
 from records.evidence import Corpus, EvaluationContract, VerificationKind
 from records.ids import ContextId, RunId
 from records.values import Direction, MetricSpec
@@ -67,8 +67,8 @@ class Setting:
 
     task: str
     seed: int
-    before: Mapping[str, object]
-    change: tuple[str, object] | None
+    before: Mapping[str, KnobValue]
+    change: tuple[str, KnobValue] | None
     iteration: int
     run_id: RunId
     corpus: Corpus = Corpus.DEVELOPMENT
@@ -77,7 +77,7 @@ class Setting:
     recall_context_id: ContextId | None = None
 
     @property
-    def config(self) -> dict[str, object]:
+    def config(self) -> Config:
         """The effective configuration."""
         return dict(self.before) | ({} if self.change is None else {self.change[0]: self.change[1]})
 
@@ -98,7 +98,7 @@ def trial_of(
         change=None if change is None else (change[0], setting.before[change[0]], change[1]),
         mechanism="baseline" if change is None else catalog.knobs[change[0]].mechanism,
         config_digest=catalog.config_digest(setting.config),
-        baseline_config_digest=catalog.config_digest(dict(setting.before)),
+        baseline_config_digest=catalog.config_digest(setting.before),
         source_digest=source_digest(),
         environment_digest=environment_digest(),
         model_family=MODEL_FAMILY,

@@ -1,0 +1,274 @@
+"""Held-out decisions, wave by wave: intent, recall, plan, experiment, outcome, link (spec 6.1; design, section 11).
+
+Every stage first reads what is there: an intent that is open, a context that was committed, evidence that was verified,
+an outcome. A job that was killed in the middle therefore goes on where it stopped and repeats nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from memory.leases import admission, leases
+from memory.recall.context import Recall
+from policies.planner import PlannerAnswer, PlannerQuestion, plan
+from records.appends import Append, Proposal
+from records.base import Record
+from records.canonical import canonical_bytes
+from records.decisions import BlockedProposal, DecisionIntent, RecallContext, RecallRequest
+from records.evidence import Corpus
+from records.flows import Authority, Transition
+from records.ids import ContextId
+from records.outcomes import OutcomeAttemptLink, RecallOutcome
+from records.runtime import Command, Move, Require
+from records.states import Event, Machine, Phase
+from records.values import RecallRequirement
+from vrm.mainjob.experiments import Experiments, Verified
+from vrm.mainjob.job import Job, require
+from vrm.mainjob.outcomes import Decided, link_of, memory_binding, outcome_of, planner_envelope
+from vrm.mainjob.tabular import Setting
+from vrm.mainjob.trials import DecisionMaker, TrialState, new_trials
+
+Source = RecallContext | BlockedProposal | None
+Recaller = Callable[[Sequence[tuple[DecisionIntent, RecallRequest]]], Sequence[Recall | BlockedProposal]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pending:
+    """One decision on its way: where its arm stands, its intent, what memory said, what the planner answered."""
+
+    state: TrialState
+    intent: DecisionIntent
+    source: Source
+    answer: PlannerAnswer | None
+
+
+class HeldOut:
+    """Takes the held-out decisions of one round."""
+
+    def __init__(self, job: Job, maker: DecisionMaker, experiments: Experiments, recall: Recaller) -> None:
+        """Decide within `job`; `recall` answers requests of the memory arm."""
+        self._job = job
+        self._maker = maker
+        self._experiments = experiments
+        self._recall = recall
+
+    def run(self, tasks: tuple[str, ...]) -> list[TrialState]:
+        """Run both arms of every trial to the end and return where they stand."""
+        states = new_trials(self._maker.round, tasks, self._maker.catalog)
+        waves = self._maker.round.size.decisions
+        with self._job.step("Held-out decisions: two arms", len(states) * (waves + 1)) as advance:
+            self._admit(states)
+            self._start(states)
+            advance(len(states))
+            for index in range(waves):
+                self._wave(states, index)
+                advance(len(states))
+            self._close(states)
+        return states
+
+    def _admit(self, states: Sequence[TrialState]) -> None:
+        self._job.apply([admission(state.run, ["trial"]) for state in states])
+        subjects = self._job.stores.runtime.subjects(Machine.ACTIVITY, [state.activity_id for state in states])
+        fresh = [subject for subject in subjects.values() if subject.phase is Phase.READY]
+        self._job.apply(leases(fresh))
+
+    def _start(self, states: Sequence[TrialState]) -> None:
+        """Run each arm's baseline; it is no decision."""
+        settings = [self._setting(state, 0, None, None) for state in states]
+        for state, verified in zip(states, self._experiments.run_wave(settings), strict=True):
+            state.observe(verified.metrics, state.config)
+
+    def _wave(self, states: Sequence[TrialState], index: int) -> None:
+        """Take the decision with this index in every arm."""
+        intents = [self._maker.intent(state, index) for state in states]
+        self._register(intents)
+        sources = self._sources(states, intents)
+        pending = [
+            Pending(state=state, intent=intent, source=source, answer=self._plan(state, source, index))
+            for state, intent, source in zip(states, intents, sources, strict=True)
+        ]
+        self._publish(pending)
+        executed = self._execute(pending, index)
+        self._conclude(pending, executed)
+        for item in pending:
+            self._advance(item, executed.get(item.intent.id))
+
+    def _register(self, intents: Sequence[DecisionIntent]) -> None:
+        known = self._job.stores.runtime.subjects(Machine.DECISION, [str(intent.id) for intent in intents])
+        fresh = [intent for intent in intents if str(intent.id) not in known]
+        proposals = [
+            _proposal(intent, Transition.APPEND_INTENT, Authority.ADMISSION, (self._maker.view, intent), (1, 1))
+            for intent in fresh
+        ]
+        require(self._job.spine.carry(proposals))
+
+    def _sources(self, states: Sequence[TrialState], intents: Sequence[DecisionIntent]) -> list[Source]:
+        """Return what memory says to each decision; a committed context is read back, never recalled again."""
+        ledger, namespace = self._job.stores.ledger, self._job.namespace
+        found: dict[str, Source] = {}
+        for stored in ledger.find("decision-recall-context", namespace, intent_id=[str(each.id) for each in intents]):
+            record = stored.load()
+            if isinstance(record, RecallContext):
+                found[record.intent_id] = record
+        asked = [
+            (intent, self._maker.request(state, intent))
+            for state, intent in zip(states, intents, strict=True)
+            if intent.governance.recall_requirement is RecallRequirement.REQUIRED and intent.id not in found
+        ]
+        proposals = []
+        for (intent, _), answer in zip(asked, self._recall(asked), strict=True):
+            if isinstance(answer, Recall):
+                found[intent.id] = answer.context
+                proposals.append(self._context(intent, answer.context))
+            else:
+                found[intent.id] = answer
+                self._job.stores.artifacts.publish(answer.canonical)
+        require(self._job.spine.carry(proposals))
+        return [found.get(intent.id) for intent in intents]
+
+    def _context(self, intent: DecisionIntent, context: RecallContext) -> Proposal:
+        subject = self._job.stores.runtime.subject(Machine.DECISION, str(intent.id))
+        attempt = (1, 1) if subject is None else (subject.generation, subject.fence)
+        return _proposal(intent, Transition.APPEND_CONTEXT, Authority.NORMAL, (context,), attempt)
+
+    def _plan(self, state: TrialState, source: Source, index: int) -> PlannerAnswer | None:
+        """Ask the planner; a blocked source reaches no actor (spec 9.7)."""
+        if isinstance(source, BlockedProposal):
+            return None
+        question = PlannerQuestion(
+            cards=source.items if source else (),
+            config=state.config,
+            catalog=self._maker.catalog,
+            tried=frozenset(state.tried),
+            decision_index=index,
+            seed=state.exploration_seed,
+            view=self._maker.view,
+        )
+        return plan(question, self._maker.planner)
+
+    def _publish(self, pending: Sequence[Pending]) -> None:
+        """Publish what each actor was given and what it answered, before anything is executed."""
+        artifacts = []
+        for item in pending:
+            if item.answer is not None:
+                context = item.source if isinstance(item.source, RecallContext) else None
+                artifacts += [memory_binding(item.intent, context), planner_envelope(item.intent, item.answer)]
+        self._job.stores.artifacts.publish_many([canonical_bytes(part) for part in artifacts])
+
+    def _execute(self, pending: Sequence[Pending], index: int) -> dict[str, Verified]:
+        acting = [(item, item.answer) for item in pending if item.answer is not None and item.answer.change is not None]
+        settings = [
+            self._setting(
+                item.state,
+                index + 1,
+                None if answer.change is None else (answer.change.knob, answer.change.to_value),
+                ContextId(item.source.id) if isinstance(item.source, RecallContext) else None,
+            )
+            for item, answer in acting
+        ]
+        verified = self._experiments.run_wave(settings)
+        return {item.intent.id: found for (item, _), found in zip(acting, verified, strict=True)}
+
+    def _conclude(self, pending: Sequence[Pending], executed: dict[str, Verified]) -> None:
+        """Append one outcome per intent, then link those that led to an experiment."""
+        subjects = self._job.stores.runtime.subjects(Machine.DECISION, [str(item.intent.id) for item in pending])
+        outcomes: list[tuple[Pending, RecallOutcome]] = []
+        proposals = []
+        for item in pending:
+            run = executed.get(item.intent.id)
+            decided = Decided(item.intent, item.source, item.answer, run.config_digest if run else None)
+            outcome = outcome_of(decided)
+            outcomes.append((item, outcome))
+            subject = subjects[str(item.intent.id)]
+            if subject.phase is not Phase.OUTCOME_COMMITTED:
+                attempt = (subject.generation, subject.fence)
+                proposals.append(
+                    _proposal(item.intent, Transition.APPEND_OUTCOME, Authority.NORMAL, (outcome,), attempt)
+                )
+        require(self._job.spine.carry(proposals))
+        links = [
+            link_of(outcome, executed[item.intent.id]) for item, outcome in outcomes if item.intent.id in executed
+        ]
+        require(self._job.spine.direct([_link_append(link) for link in links]))
+
+    @staticmethod
+    def _advance(item: Pending, verified: Verified | None) -> None:
+        action = item.answer.action if item.answer else None
+        if action is not None:
+            item.state.tried.add(action)
+        if verified is None:
+            item.state.observe({}, item.state.config)
+        else:
+            item.state.observe(verified.metrics, verified.setting.config)
+
+    def _close(self, states: Sequence[TrialState]) -> None:
+        """Complete Activities and Runs; a Run ends only when each of its intents has its outcome (spec 6.3)."""
+        ledger, namespace = self._job.stores.ledger, self._job.namespace
+        subjects = self._job.stores.runtime.subjects(Machine.ACTIVITY, [state.activity_id for state in states])
+        commands = []
+        for state in states:
+            self._job.failures += self._job.campaigns.ingest(state.run_id, lambda _count: None)
+            intents = {item.id for item in ledger.find("decision-intent", namespace, run_id=str(state.run_id))}
+            closed = ledger.find("recall-decision-outcome", namespace, run_id=str(state.run_id))
+            if len(closed) == len(intents) and not self._job.campaigns.without_receipt(state.run_id):
+                commands.append(_completed(state, subjects[state.activity_id].generation))
+        self._job.apply(commands)
+
+    def _setting(
+        self, state: TrialState, iteration: int, change: tuple[str, object] | None, context_id: ContextId | None
+    ) -> Setting:
+        return Setting(
+            task=state.task,
+            seed=state.seed,
+            before=state.config,
+            change=change,  # type: ignore[arg-type]  # the catalog has checked the value
+            iteration=iteration,
+            run_id=state.run_id,
+            corpus=Corpus.EVALUATION,
+            arm=state.arm,
+            pair=state.pair,
+            recall_context_id=context_id,
+        )
+
+
+def _proposal(
+    intent: DecisionIntent,
+    transition: Transition,
+    authority: Authority,
+    records: tuple[Record, ...],
+    attempt: tuple[int, int],
+) -> Proposal:
+    return Proposal(
+        namespace=intent.namespace,
+        transition=transition,
+        authority=authority,
+        machine=Machine.DECISION,
+        subject_id=str(intent.id),
+        run_id=intent.run_id,
+        generation=attempt[0],
+        fence=attempt[1],
+        records=Proposal.bodies(records),
+    )
+
+
+def _link_append(link: OutcomeAttemptLink) -> Append:
+    return Append.direct(Transition.LINK_ATTEMPT, f"link/{link.outcome_id}", (link,))
+
+
+def _completed(state: TrialState, generation: int) -> Command:
+    return Command(
+        key=(Machine.RUN, state.run_id),
+        key_phase=Phase.COMPLETED,
+        requires=(Require(machine=Machine.RUN, id=state.run_id, phase=Phase.RUNNING),),
+        moves=(
+            Move(
+                machine=Machine.ACTIVITY,
+                id=state.activity_id,
+                event=Event.COMPLETE,
+                generation=generation,
+                fence=generation,
+            ),
+            Move(machine=Machine.RUN, id=state.run_id, event=Event.COMPLETE, generation=1, fence=1),
+        ),
+    )

@@ -1,0 +1,83 @@
+"""The main job from beginning to end: one round, resumable at every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory.spine import Spine
+from policies.catalog import load_catalog
+from policies.planner import planner_policy
+from records.ids import RecallInputId, RunId
+from records.states import Machine, Phase
+from store.runtime.port import RuntimeReader
+from vrm.mainjob import steps
+from vrm.mainjob.experiments import Experiments
+from vrm.mainjob.heldout import HeldOut
+from vrm.mainjob.job import Job
+from vrm.mainjob.plan import CATALOG, Round, Size, held_out_tasks
+from vrm.mainjob.published import import_table
+from vrm.mainjob.tabular import contract_of
+from vrm.mainjob.trials import DecisionMaker, TrialState, new_trials
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a round left behind, besides the Ledger."""
+
+    recall_input_id: RecallInputId
+    trials: tuple[TrialState, ...]
+    recovered: int
+
+
+def next_round(runtime: RuntimeReader, namespace: str, size: Size) -> Round:
+    """Return the first round that is not finished: an interrupted one goes on, a finished one is followed by the next.
+
+    A round is finished when its sweep and all of its trials are: the Runtime alone says so.
+    """
+    number = 0
+    while _is_finished(runtime, candidate := Round(namespace=namespace, number=number, size=size)):
+        number = candidate.number + 1
+    return candidate
+
+
+def run_round(job: Job) -> Finished:
+    """Carry out the job's round; whatever is there already is not done again."""
+    recovered = recover(job)
+    catalog = load_catalog(CATALOG)
+    contract = contract_of(job.namespace, catalog.domain)
+    runs: list[RunId] = [steps.sweep(job, catalog, contract)]
+    if job.round.size.published:
+        runs.append(import_table(job))
+    steps.ingest(job, runs)
+    steps.distil(job, steps.capture(job))
+    recall_input_id = steps.recall_input(job)
+    maker = DecisionMaker(
+        round=job.round,
+        catalog=catalog,
+        contract=contract,
+        planner=planner_policy(),
+        recall_input_id=recall_input_id,
+    )
+    decisions = HeldOut(job, maker, Experiments(job, catalog, contract), job.owners.retrievers.propose)
+    trials = decisions.run(held_out_tasks(job.round.size))
+    for run_id in runs:
+        steps.close_run(job, run_id)
+    return Finished(recall_input_id, tuple(trials), recovered)
+
+
+def recover(job: Job) -> int:
+    """Settle every authorization that a crash left unresolved and return how many there were."""
+    spine: Spine = job.spine
+    waiting = job.stores.runtime.find(Machine.AUTHORIZATION, [Phase.GRANTED])
+    if waiting:
+        spine.recover(job.stores.runtime)
+    return len(waiting)
+
+
+def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:
+    catalog = load_catalog(CATALOG)
+    ids = [str(round_.run_id("sweep"))]
+    ids += [str(state.run_id) for state in new_trials(round_, held_out_tasks(round_.size), catalog)]
+    runs = runtime.subjects(Machine.RUN, ids)
+    return len(runs) == len(set(ids)) and all(run.phase is Phase.COMPLETED for run in runs.values())
+
