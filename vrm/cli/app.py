@@ -1,0 +1,31 @@
+"""The command line as a whole: which commands there are."""
+
+from __future__ import annotations
+
+import typer
+
+from vrm.cli import fsck, knowledge, status
+
+_HELP = """Memory for research agents that keeps only independently verified knowledge.
+
+\b
+Examples:
+  vrm status                      what runs and what is stored
+  vrm knowledge list              the active rules
+  vrm knowledge show 3fa2         one rule with its evidence
+  vrm fsck                        recompute everything from the rows
+
+Every command takes --json. Exit codes: 0 done, 1 a check found something, 2 an error that you can act on.
+"""
+
+app = typer.Typer(
+    name="vrm",
+    help=_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("status")(status.status)
+app.command("fsck")(fsck.fsck)
+app.add_typer(knowledge.app, name="knowledge")

@@ -1,0 +1,89 @@
+"""What commands print: one JSON value, or text for people; and errors as one block."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+
+import typer
+
+from records.errors import VrmError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text.")]
+FAILED = 2
+"""Exit code of an error that a user can act on."""
+
+
+def command(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function a command: an error of our family becomes one block on standard error and exit code 2.
+
+    With `--json` the block is a JSON object on standard output, so that a caller parses one stream only.
+    """
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except VrmError as error:
+            show_error(error, as_json=bool(kwargs.get("as_json")))
+            raise typer.Exit(FAILED) from error
+
+    return guarded
+
+
+def show_error(error: VrmError, *, as_json: bool) -> None:
+    """Print an error: what was wrong, what was met, what to do."""
+    if as_json:
+        show_json(error.as_dict())
+        return
+    name = type(error).__name__
+    typer.echo(f"{name}: {error.field}\n  met:    {error.value}\n  remedy: {error.remedy}", err=True)
+
+
+def show_json(value: Any) -> None:
+    """Print one JSON value."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def console() -> Console:
+    """Return a console for people on standard output."""
+    from rich.console import Console  # noqa: PLC0415  # help does without
+
+    return Console(highlight=False)
+
+
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Give a function that is told what is done, how far, of how much; it draws a bar on a terminal.
+
+    Args:
+        quiet: draw nothing.
+    """
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress, TaskID  # noqa: PLC0415
+
+    shown = Console(stderr=True)
+    with Progress(console=shown, disable=quiet or not shown.is_terminal, transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def advance(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what)
+            bars.update(tasks[what], completed=done, total=total or None)
+
+        yield advance
+
+
+def short(record_id: str) -> str:
+    """Return an id as people read it: noun and the first twelve digits, which any command takes as a prefix."""
+    noun, _, digest = record_id.partition(":")
+    return f"{noun}:{digest[:12]}"
