@@ -286,11 +286,15 @@ class NoCommitReceipt(
     kind=Kind(
         noun="no-commit-receipt",
         table="no_commit_receipts",
+        outside=frozenset({"detail"}),
         columns=("authorization_id", "reason"),
         unique=(("authorization_id",),),
     ),
 ):
-    """The journaled proof that one authorization wrote no row; success and this exclude each other."""
+    """The journaled proof that one authorization wrote no row; success and this exclude each other.
+
+    `detail` is for people and may quote a database, so it is no part of the identity.
+    """
 
     authorization_id: AuthorizationId
     authorization_digest: Digest

@@ -26,6 +26,7 @@ OUTSIDE = {
     "observation": {"started_at", "completed_at"},
     "memory-record": {"candidate_id"},
     "decision-recall-context": {"filtered", "candidates"},
+    "no-commit-receipt": {"detail"},
 }
 
 
