@@ -75,6 +75,9 @@ def _print(services: list[Service], found: dict[str, Any]) -> None:
         out.print(f"{service.name:<10}{'running' if service.running else 'not running'}  {service.detail}")
     if "namespaces" not in found:
         return
+    if not found["namespaces"]:
+        out.print("Nothing is stored yet.")
+        return
     journals = Table("namespace", "position", "evidence", "lifecycle", "retention", "rules", title="Journals")
     for row in found["namespaces"]:
         rules = ", ".join(f"{number} {name}" for name, number in row["heads"].items())
