@@ -177,13 +177,22 @@ def _require_grantable(proposal: Proposal, flow: Flow, subject: Subject | None) 
     if flow.granted is not None:
         if subject is None:
             raise NotFoundError(proposal.machine.value, proposal.subject_id, "Admit it before proposing for it.")
+        _require_attempt(proposal, (subject.generation, subject.fence))
     elif subject is not None:
         raise IdentityConflictError(
             proposal.machine.value, proposal.subject_id, "It was admitted by another proposal; nothing was granted."
         )
-    elif (proposal.generation, proposal.fence) != (1, 1):
-        fence = f"generation {proposal.generation}, fence {proposal.fence}"
-        raise StaleError("proposal.fence", fence, "What the grant creates begins at generation 1, fence 1.")
+    else:
+        _require_attempt(proposal, (1, 1))  # what the grant creates begins there
+
+
+def _require_attempt(proposal: Proposal, current: tuple[int, int]) -> None:
+    if (proposal.generation, proposal.fence) != current:
+        raise StaleError(
+            "proposal.fence",
+            f"generation {proposal.generation}, fence {proposal.fence}",
+            f"The subject is at generation {current[0]}, fence {current[1]}; this attempt is over.",
+        )
 
 
 def _grant_command(proposal: Proposal, flow: Flow, authorization: Authorization) -> Command:
