@@ -6,11 +6,12 @@ returned, so that a driver which dies loses no result that it was told of.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import ray
+from ray.exceptions import RayTaskError
 
 from actors.settings import now
 from experiments.evaluator.client import evaluate
@@ -20,6 +21,7 @@ from experiments.tabular.pipelines import fit_predict, predictions_bytes
 from experiments.tabular.tasks import load_task
 from policies.catalog import Config
 from records.canonical import canonical_bytes
+from records.errors import VrmError
 from records.values import ArtifactRef
 from store.artifacts import ArtifactStore
 
@@ -49,24 +51,70 @@ class Fit:
         return next(item for item in self.artifacts if item.role == "predictions")
 
 
+@dataclass(frozen=True)
+class Block:
+    """Configurations to fit on one problem, one after the other, with the custodian's receipt for it."""
+
+    custody: CustodyReceipt
+    configs: tuple[Config, ...]
+    seed: int
+
+
+def split_all(seeds: Mapping[str, Sequence[int]], folders: Folders) -> Iterator[CustodyReceipt]:
+    """Let the custodian split tasks for seeds; yields every receipt."""
+    tasks = [_split.remote(task, sorted(wanted), folders) for task, wanted in sorted(seeds.items())]
+    for receipts in ray.get(tasks):
+        yield from receipts
+
+
+def fit_blocks(blocks: Sequence[Block], folders: Folders) -> Iterator[tuple[int, list[Fit]]]:
+    """Fit blocks in parallel; yields the place of a block and its fits, as they are finished."""
+    running = {
+        _fit_all.remote(
+            str(block.custody.problem_path), block.custody.problem_sha256, block.configs, block.seed, folders
+        ): place
+        for place, block in enumerate(blocks)
+    }
+    while running:
+        done, _ = ray.wait(list(running), num_returns=1)
+        yield running.pop(done[0]), ray.get(done[0])
+
+
+def judged(
+    requests: Sequence[EvaluationRequest], contract: EvaluatorSettings, folders: Folders, workdir: Path
+) -> list[EvaluationResult]:
+    """Let the independent evaluator judge predictions, in a process of its own.
+
+    Raises:
+        EvaluatorError: it crashed, hung or gave an answer that is none.
+    """
+    if not requests:
+        return []
+    try:
+        results: list[EvaluationResult] = ray.get(_judge.remote(requests, contract, folders, str(workdir)))
+    except RayTaskError as error:
+        if isinstance(error.cause, VrmError):
+            raise error.cause from error
+        raise
+    return results
+
+
 @ray.remote(num_cpus=1)
-def split(task_name: str, seeds: Sequence[int], folders: Folders) -> list[CustodyReceipt]:
+def _split(task_name: str, seeds: Sequence[int], folders: Folders) -> list[CustodyReceipt]:
     """The custodian: write public problems and private labels of one task for several seeds."""
     task = load_task(task_name)
     return [take_custody(task, seed, Path(folders.public), Path(folders.private)) for seed in seeds]
 
 
 @ray.remote(num_cpus=1)
-def fit_all(
-    problem: str, problem_sha256: str, configs: Sequence[Config], seed: int, folders: Folders
-) -> list[Fit]:
+def _fit_all(problem: str, problem_sha256: str, configs: Sequence[Config], seed: int, folders: Folders) -> list[Fit]:
     """The runner: fit several configurations on one problem, one after the other."""
     artifacts = ArtifactStore(folders.artifacts_url)
     return [_fit(Path(problem), problem_sha256, config, seed, artifacts) for config in configs]
 
 
 @ray.remote(num_cpus=1)
-def judge(
+def _judge(
     requests: Sequence[EvaluationRequest], contract: EvaluatorSettings, folders: Folders, workdir: str
 ) -> list[EvaluationResult]:
     """Start the independent evaluator in its own process and return what it found."""

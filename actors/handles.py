@@ -121,9 +121,9 @@ class Handle:
         remote = decorate(num_cpus=0, max_restarts=-1, max_task_retries=_TRIES, concurrency_groups={"health": 1})(
             self._role.actor
         )
-        handle = remote.options(
-            name=self._name, namespace=NAMESPACE, lifetime="detached", get_if_exists=True
-        ).remote(self._settings, *self._role.arguments)
+        handle = remote.options(name=self._name, namespace=NAMESPACE, lifetime="detached", get_if_exists=True).remote(
+            self._settings, *self._role.arguments
+        )
         ray.get(handle.version.remote(), timeout=_START_SECONDS)
         return handle
 
@@ -309,5 +309,3 @@ def owners_of(settings: Settings) -> Owners:
         ),
         embedder=embedder,
     )
-
-

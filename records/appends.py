@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from records.base import Digest, Model, Name, Namespace, Record, Text, load_record
+from records.base import Digest, Model, Name, Namespace, Payload, Record, load_record
 from records.canonical import domain_digest
 from records.errors import IntegrityError
 from records.flows import Authority, Transition
@@ -21,7 +21,7 @@ class RecordBody(Model):
     """A record as its noun and its exact canonical bytes."""
 
     noun: Name
-    payload: Text
+    payload: Payload
 
 
 class Proposal(Model):

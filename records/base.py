@@ -37,6 +37,8 @@ def _check_day(text: str) -> str:
     return text
 
 
+Payload = Annotated[str, StringConstraints(max_length=64_000_000)]
+"""A whole record as canonical text; a rule over thousands of runs links to every one of them."""
 Timestamp = Annotated[
     str,
     StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z$"),

@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
-from records.errors import IntegrityError, UnavailableError
+from records.errors import IntegrityError, InvalidInputError, UnavailableError
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -90,6 +92,34 @@ def read(
             raise
     fresh = connect(*address)
     return fresh, fresh.execute(statement, parameters).fetchall()
+
+
+@dataclass(frozen=True)
+class Address:
+    """What a connection string says: who connects, to which database, on which server."""
+
+    role: str
+    database: str
+    server: tuple[str, str]
+
+    @property
+    def place(self) -> tuple[str, tuple[str, str]]:
+        """The database and its server, whoever connects."""
+        return self.database, self.server
+
+
+def address_of(dsn: str) -> Address:
+    """Read a connection string.
+
+    Raises:
+        InvalidInputError: libpq cannot read it; the string is not shown, since it may hold a password.
+    """
+    try:
+        parts = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
+    except psycopg.ProgrammingError as error:
+        raise InvalidInputError("connection string", "(not shown)", f"libpq cannot read it: {error}") from error
+    role = parts.get("user", "")
+    return Address(role, parts.get("dbname", role), (parts.get("host", ""), parts.get("port", "5432")))
 
 
 def one(row: TupleRow | None) -> Any:

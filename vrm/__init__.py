@@ -1,1 +1,27 @@
-"""The face of Verified Research Memory: what outsiders import."""
+"""Verified Research Memory: memory for research agents that keeps only what was independently verified.
+
+This package is the whole public face; every other package may change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from records.errors import VrmError
+    from vrm.client import Answer, Memory, Question, connect
+
+__all__ = ["Answer", "Memory", "Question", "VrmError", "connect"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for on first use, so that `vrm --help` does not wait for the drivers."""
+    if name == "VrmError":
+        from records.errors import VrmError  # noqa: PLC0415
+
+        return VrmError
+    if name in __all__:
+        from vrm import client  # noqa: PLC0415
+
+        return getattr(client, name)
+    raise AttributeError(f"module 'vrm' has no attribute {name!r}")

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from psycopg.conninfo import conninfo_to_dict
-
-from records.errors import InvalidInputError
+from actors.cluster import ClusterInfo, attach, connect, start_local
+from actors.handles import Owners, owners_of
+from actors.settings import Settings
+from records.errors import InvalidInputError, UnavailableError
 from store.artifacts import ArtifactStore
+from store.database import address_of
 from store.install import install
 from store.ledger.postgres import PostgresLedger
 from store.ledger.schema import DEFINITION as LEDGER
@@ -66,8 +68,8 @@ def open_stores(home: Home | None = None, environ: Mapping[str, str] | None = No
     where = home or home_of(env)
     urls = open_databases(server_of(where), env)
     _refuse_one_database(urls)
-    install(urls.ledger_admin, _role(urls.ledger_app), LEDGER)
-    install(urls.runtime_admin, _role(urls.runtime_app), RUNTIME)
+    install(urls.ledger_admin, address_of(urls.ledger_app).role, LEDGER)
+    install(urls.runtime_admin, address_of(urls.runtime_app).role, RUNTIME)
     return Stores(
         home=where,
         urls=urls,
@@ -87,13 +89,32 @@ def stores(home: Home | None = None) -> Iterator[Stores]:
         opened.close()
 
 
-def _role(dsn: str) -> str:
-    return str(conninfo_to_dict(dsn).get("user") or "")
+def cluster_of(home: Home, environ: Mapping[str, str] | None = None) -> ClusterInfo | None:
+    """Return the cluster that `RAY_ADDRESS` names, or the home's own if it runs; nothing is started."""
+    env = os.environ if environ is None else environ
+    return ClusterInfo.from_environment(env) or attach(home.ray)
+
+
+def start_cluster(home: Home, *, dashboard: bool = False, environ: Mapping[str, str] | None = None) -> ClusterInfo:
+    """Return the cluster in use, after starting the home's own if there is none."""
+    found = cluster_of(home, environ)
+    return found or start_local(home.ray, os.cpu_count() or 1, temp=home.ray_temp, dashboard=dashboard)
+
+
+def owners(opened: Stores, info: ClusterInfo | None) -> Owners:
+    """Connect to a cluster and return the actors of this installation; each is found or created when first called.
+
+    Raises:
+        UnavailableError: there is no cluster, or it does not answer.
+    """
+    if info is None:
+        raise UnavailableError("ray", "no cluster runs", "Start one with `vrm up`, or set RAY_ADDRESS.")
+    connect(info)
+    return owners_of(Settings(opened.urls.ledger_app, opened.urls.runtime_app, opened.artifacts.url))
 
 
 def _refuse_one_database(urls: DatabaseUrls) -> None:
     """Ledger and Runtime are two authorities; one database for both would invite one transaction over both."""
-    ledger, runtime = (conninfo_to_dict(dsn) for dsn in (urls.ledger_app, urls.runtime_app))
-    place = [(parts.get("host"), parts.get("port"), parts.get("dbname")) for parts in (ledger, runtime)]
-    if place[0] == place[1]:
-        raise InvalidInputError("VRM_RUNTIME_DSN", str(place[1][2]), "Give the Runtime a database of its own.")
+    ledger, runtime = address_of(urls.ledger_app), address_of(urls.runtime_app)
+    if ledger.place == runtime.place:
+        raise InvalidInputError("VRM_RUNTIME_DSN", ledger.database, "Give the Runtime a database of its own.")

@@ -10,10 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import ray
-
-from actors.fits import Fit, fit_all, judge, split
-from experiments.evaluator.protocol import EvaluationRequest, EvaluationResult
+from actors.fits import Block, Fit, fit_blocks, judged, split_all
+from experiments.evaluator.protocol import EvaluationRequest
 from experiments.tabular.custody import CustodyReceipt
 from memory.evidence import Trial, bundle_records
 from policies.catalog import InterventionCatalog
@@ -114,34 +112,25 @@ class Experiments:
         require(self._job.spine.direct(appends))
 
     def _fits(self, settings: Sequence[Setting]) -> Iterator[list[Finished]]:
-        """Yield groups of finished fits as they come; one group per task, seed and starting configuration."""
+        """Yield groups of finished fits as they come; one group per task and seed."""
         self._take_custody(settings)
         groups: dict[tuple[str, int], list[Setting]] = defaultdict(list)
         for setting in settings:
             groups[setting.task, setting.seed].append(setting)
-        running = {}
-        for place, group in groups.items():
-            custody = self._splits[place]
-            configs = [setting.config for setting in group]
-            task = fit_all.remote(
-                str(custody.problem_path), custody.problem_sha256, configs, place[1], self._job.folders
-            )
-            running[task] = (group, custody)
-        while running:
-            done, _ = ray.wait(list(running), num_returns=1)
-            group, custody = running.pop(done[0])
-            fits = ray.get(done[0])
+        places = list(groups)
+        blocks = [
+            Block(self._splits[place], tuple(setting.config for setting in groups[place]), place[1]) for place in places
+        ]
+        for number, fits in fit_blocks(blocks, self._job.folders):
+            custody, group = blocks[number].custody, groups[places[number]]
             yield [Finished(setting, fit, custody) for setting, fit in zip(group, fits, strict=True)]
 
     def _take_custody(self, settings: Sequence[Setting]) -> None:
-        seeds: dict[str, set[int]] = defaultdict(set)
-        for setting in settings:
-            if (setting.task, setting.seed) not in self._splits:
-                seeds[setting.task].add(setting.seed)
-        tasks = [split.remote(task, sorted(wanted), self._job.folders) for task, wanted in sorted(seeds.items())]
-        for receipts in ray.get(tasks):
-            for receipt in receipts:
-                self._splits[receipt.task_name, receipt.seed] = receipt
+        seeds: dict[str, list[int]] = defaultdict(list)
+        for task, seed in sorted({(setting.task, setting.seed) for setting in settings} - self._splits.keys()):
+            seeds[task].append(seed)
+        for receipt in split_all(seeds, self._job.folders):
+            self._splits[receipt.task_name, receipt.seed] = receipt
 
     def _judged(self, finished: Sequence[Finished]) -> list[tuple[Setting, Trial]]:
         artifacts = self._job.stores.artifacts
@@ -155,11 +144,7 @@ class Experiments:
             )
             for item in finished
         ]
-        if not requests:
-            return []
-        results: list[EvaluationResult] = ray.get(
-            judge.remote(requests, EVALUATOR, self._job.folders, str(self._job.work_folder))
-        )
+        results = judged(requests, EVALUATOR, self._job.folders, self._job.work_folder)
         return [
             (item.setting, trial_of(item.setting, item.fit, result, self._catalog, self._contract))
             for item, result in zip(finished, results, strict=True)

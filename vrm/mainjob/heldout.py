@@ -187,9 +187,7 @@ class HeldOut:
                     _proposal(item.intent, Transition.APPEND_OUTCOME, Authority.NORMAL, (outcome,), attempt)
                 )
         require(self._job.spine.carry(proposals))
-        links = [
-            link_of(outcome, executed[item.intent.id]) for item, outcome in outcomes if item.intent.id in executed
-        ]
+        links = [link_of(outcome, executed[item.intent.id]) for item, outcome in outcomes if item.intent.id in executed]
         require(self._job.spine.direct([_link_append(link) for link in links]))
 
     @staticmethod

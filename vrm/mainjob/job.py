@@ -17,6 +17,8 @@ from memory.campaigns import CampaignPorts, Campaigns, Failure
 from memory.distillation.view import Policies
 from memory.ports import all_good
 from memory.spine import Spine
+from policies.distillation_policy import distillation_policy
+from policies.lifecycle_policy import lifecycle_policy
 from records.appends import Append, AppendReceipt
 from records.errors import VrmError
 from records.flows import Transition
@@ -99,6 +101,11 @@ class Job:
                 yield lambda count: progress.advance(bar, count)
             finally:
                 self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started
+
+
+def pinned_policies() -> Policies:
+    """Return the packaged Distillation and Lifecycle Policies."""
+    return Policies(distillation=distillation_policy(), lifecycle=lifecycle_policy())
 
 
 def require(answers: Sequence[AppendReceipt | VrmError]) -> list[AppendReceipt]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.tabular.tasks import task_names
+from experiments.tabular.tasks import load_task, task_names
 from policies.catalog import InterventionCatalog, KnobValue
 from records.ids import RunId
 from records.runtime import RunBody
@@ -37,7 +37,8 @@ class Size:
     Attributes:
         name: enters the admission keys, so that rounds of two sizes are different Runs.
         first_seeds: seeds of round 0; later_seeds: seeds of each later round.
-        development: most development tasks; held_out: most held-out tasks; None takes all.
+        scope: public attributes that tasks must have; None takes the tasks of every scope.
+        held_out: most held-out tasks; None takes all.
         contrasts: knob changes to try on development tasks, by knob and value; None takes all of the catalog.
         trial_seeds: seeds per held-out task and arm; decisions: decisions per trial.
         published: whether the published table is imported.
@@ -46,7 +47,7 @@ class Size:
     name: str
     first_seeds: int
     later_seeds: int
-    development: int | None
+    scope: tuple[tuple[str, str], ...] | None
     held_out: int | None
     contrasts: tuple[tuple[str, KnobValue], ...] | None
     trial_seeds: int
@@ -58,7 +59,7 @@ FULL: Final = Size(
     name="full",
     first_seeds=2,
     later_seeds=1,
-    development=None,
+    scope=None,
     held_out=None,
     contrasts=(
         ("scaler", "standard"),
@@ -79,14 +80,16 @@ SMALL: Final = Size(
     name="small",
     first_seeds=1,
     later_seeds=1,
-    development=8,
+    scope=(("problem_type", "binary"), ("class_balance", "imbalanced"), ("feature_kinds", "numeric")),
     held_out=2,
-    contrasts=(("class_weight", "balanced"), ("C", 10), ("tol", 0.0001)),
+    contrasts=(("class_weight", "balanced"), ("tol", 0.0001)),
     trial_seeds=1,
     decisions=2,
-    published=True,
+    published=False,
 )
-"""A small round for tests: the same steps in seconds. It cannot be expected to make a rule active from its own fits."""
+"""A first look in seconds: one task scope, one effect that the full size finds and one knob that does nothing."""
+
+SIZES: Final = {size.name: size for size in (FULL, SMALL)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,12 +131,12 @@ class Round:
 
 def development_tasks(size: Size) -> tuple[str, ...]:
     """Return the tasks of the sweep."""
-    return _first(task_names("development"), size.development)
+    return _in_scope(task_names("development"), size)
 
 
 def held_out_tasks(size: Size) -> tuple[str, ...]:
     """Return the tasks of the held-out decisions; their roots are disjoint from those of the sweep."""
-    return _first(task_names("held_out"), size.held_out)
+    return _in_scope(task_names("held_out"), size)[: size.held_out]
 
 
 def arms(size: Size, catalog: InterventionCatalog) -> tuple[tuple[str, KnobValue] | None, ...]:
@@ -145,5 +148,8 @@ def arms(size: Size, catalog: InterventionCatalog) -> tuple[tuple[str, KnobValue
     return (None, *size.contrasts)
 
 
-def _first(names: tuple[str, ...], limit: int | None) -> tuple[str, ...]:
-    return names if limit is None else names[:limit]
+def _in_scope(names: tuple[str, ...], size: Size) -> tuple[str, ...]:
+    if size.scope is None:
+        return names
+    wanted = dict(size.scope)
+    return tuple(name for name in names if wanted.items() <= load_task(name).task.public_attributes.items())

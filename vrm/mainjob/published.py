@@ -39,5 +39,3 @@ def import_table(job: Job, folder: Path = SHIPPED) -> RunId:
             require(job.spine.direct(appends))
             advance(len(group))
     return body.id
-
-

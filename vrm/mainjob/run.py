@@ -80,4 +80,3 @@ def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:
     ids += [str(state.run_id) for state in new_trials(round_, held_out_tasks(round_.size), catalog)]
     runs = runtime.subjects(Machine.RUN, ids)
     return len(runs) == len(set(ids)) and all(run.phase is Phase.COMPLETED for run in runs.values())
-

@@ -1,0 +1,68 @@
+"""`vrm recall`: ask for the rules that apply to one decision."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from vrm.cli.output import AsJson, command, show_json
+
+Task = Annotated[list[str], typer.Option("--task", help="A public attribute of the task, as name=value; repeat it.")]
+Set = Annotated[list[str], typer.Option("--set", help="A knob in effect that is not the default, as name=value.")]
+Namespace = Annotated[str, typer.Option(help="The Ledger namespace.")]
+
+
+@command
+def recall(
+    text: Annotated[str, typer.Argument(help="The question in words; it ranks, it filters nothing.")] = "",
+    task: Task = [],  # noqa: B006  # typer copies it
+    knobs: Set = [],  # noqa: B006  # as above
+    namespace: Namespace = "demo",
+    as_json: AsJson = False,
+) -> None:
+    """Show at most three cited cards for one decision, or an explicit nothing; nothing is written.
+
+    \b
+    Examples:
+      vrm recall --task problem_type=binary --task class_balance=imbalanced \\
+                 --task size_band=small --task feature_kinds=numeric
+      vrm recall "imbalanced classes" --task problem_type=binary ... --set scaler=standard --json
+    """  # noqa: D301  # \b is an instruction to the help formatter, not an escape
+    import vrm  # noqa: PLC0415  # brings the drivers along
+
+    question = vrm.Question(
+        task={name: str(value) for name, value in _pairs("--task", task).items()},
+        config={name: _value(value) for name, value in _pairs("--set", knobs).items()},
+        text=text or "Which one change helps most here?",
+    )
+    with vrm.connect(namespace) as memory:
+        answer = memory.recall(question)
+    if as_json:
+        cards = [card.as_json() for card in answer.cards]
+        show_json({"status": answer.status, "reason": answer.reason, "tokens": answer.tokens, "cards": cards})
+        return
+    typer.echo(f"{answer.status} ({answer.reason}), {len(answer.cards)} cards, {answer.tokens} tokens")
+    if answer.rendered:
+        typer.echo(answer.rendered)
+
+
+def _pairs(option: str, given: list[str]) -> dict[str, str]:
+    from records.errors import InvalidInputError  # noqa: PLC0415  # help does without
+
+    found = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise InvalidInputError(option, item, "Write it as name=value.")
+        found[name] = value
+    return found
+
+
+def _value(text: str) -> Any:
+    """Read a knob value as JSON where it is JSON, else as text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

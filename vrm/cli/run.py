@@ -1,0 +1,127 @@
+"""`vrm run`, `vrm import`, `vrm distil`: the main job and its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vrm.cli.output import AsJson, command, show_json
+
+if TYPE_CHECKING:
+    from vrm.mainjob.job import Job
+
+Namespace = Annotated[str, typer.Option(help="The Ledger namespace.")]
+SizeName = Annotated[str, typer.Option("--size", help="full: about 600 fits; small: seconds, for a first look.")]
+
+
+@command
+def run(namespace: Namespace = "demo", size: SizeName = "full", as_json: AsJson = False) -> None:
+    """Run one round of the main job: experiments, rules, held-out decisions, report.
+
+    A round that was interrupted goes on where it stopped. After a finished round the next one brings new seeds, so
+    running again adds evidence and repeats nothing.
+
+    \b
+    Examples:
+      vrm run
+      vrm run --size small --json
+    """  # noqa: D301  # \b is an instruction to the help formatter, not an escape
+    from vrm.mainjob.present import present  # noqa: PLC0415  # brings everything along
+
+    with _job(namespace, size, quiet=as_json) as job:
+        from vrm.mainjob.run import run_round  # noqa: PLC0415
+
+        finished = run_round(job)
+        shown = present(job, finished)
+    if as_json:
+        show_json(shown.as_json)
+    else:
+        typer.echo(shown.text)
+
+
+@command
+def import_table(
+    folder: Annotated[Path, typer.Argument(help="Folder of a published table: manifest.json, catalog.yaml, CSV.")],
+    namespace: Namespace = "demo",
+    as_json: AsJson = False,
+) -> None:
+    """Import a published table as `published_record` evidence; importing it again adds nothing.
+
+    The folder is read and checked whole first: a damaged file imports nothing.
+
+    \b
+    Examples:
+      vrm import importers/data/hpobench_mlp
+    """  # noqa: D301  # as above
+    with _job(namespace, "full", quiet=as_json) as job:
+        from vrm.mainjob import published, steps  # noqa: PLC0415  # as above
+
+        before = job.stores.ledger.namespace_head(namespace).position
+        run_id = published.import_table(job, folder)
+        steps.ingest(job, [run_id])
+        after = job.stores.ledger.namespace_head(namespace).position
+    _tell({"run": run_id, "new_records": after - before}, as_json=as_json)
+
+
+@command
+def distil(namespace: Namespace = "demo", as_json: AsJson = False) -> None:
+    """Distil what is waiting in a namespace, and compose a new Recall Input from the active rules.
+
+    \b
+    Examples:
+      vrm distil
+    """  # noqa: D301  # as above
+    with _job(namespace, "full", quiet=as_json) as job:
+        from vrm.mainjob import steps  # noqa: PLC0415  # as above
+        from vrm.mainjob.run import recover  # noqa: PLC0415
+
+        recovered = recover(job)
+        waiting = len(job.campaigns.waiting())
+        steps.distil(job, steps.capture(job))
+        recall_input_id = steps.recall_input(job)
+    _tell(
+        {"recovered": recovered, "distilled": waiting, "recall_input": recall_input_id},
+        as_json=as_json,
+    )
+
+
+@contextmanager
+def _job(namespace: str, size: str, *, quiet: bool) -> Iterator[Job]:
+    """Bring everything up and give the job; servers and actors keep running afterwards."""
+    from rich.console import Console  # noqa: PLC0415  # as above
+
+    from records.errors import InvalidInputError  # noqa: PLC0415
+    from vrm.bootstrap import home_of, open_stores, owners, start_cluster  # noqa: PLC0415
+    from vrm.mainjob.job import Job, pinned_policies  # noqa: PLC0415
+    from vrm.mainjob.plan import SIZES  # noqa: PLC0415
+    from vrm.mainjob.run import next_round  # noqa: PLC0415
+
+    if size not in SIZES:
+        raise InvalidInputError("--size", size, f"Sizes: {', '.join(sorted(SIZES))}.")
+    console = Console(stderr=True)
+    home = home_of()
+    with console.status("Starting Postgres and Ray") if not quiet else _nothing():
+        stores = open_stores(home)
+        actors = owners(stores, start_cluster(home))
+    try:
+        round_ = next_round(stores.runtime, namespace, SIZES[size])
+        yield Job(stores, actors, round_, pinned_policies(), console, quiet=quiet)
+    finally:
+        stores.close()
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def _tell(found: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        show_json(found)
+        return
+    for name, value in found.items():
+        typer.echo(f"{name.replace('_', ' '):<16}{value}")

@@ -1,0 +1,235 @@
+"""What `vrm.connect()` gives: read rules, ask for cards, from a script, a notebook or a Ray job.
+
+Rules kept here: nothing is written. A question is answered by the same retriever as a governed decision, against the
+newest Recall Input of the namespace, and comes back as cards with citations, an explicit nothing, or a typed block.
+Where a cluster runs its replicas answer; otherwise the model is loaded here, which takes some seconds once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import TracebackType
+from typing import Self
+
+from actors.handles import Owners
+from actors.settings import now
+from memory.index.embedding import SentenceTransformerEmbedder
+from memory.recall.context import Recall
+from memory.recall.retriever import DecisionPointRetriever
+from memory.tokens import Tokenizer
+from policies.catalog import InterventionCatalog, load_catalog
+from policies.planner import allowed_action_digest, current_settings, open_actions
+from policies.retrieval_policy import retrieval_policy
+from records.canonical import domain_digest
+from records.decisions import BlockedProposal, DecisionContractView, DecisionIntent, EvidenceCard, RecallRequest
+from records.errors import NotFoundError
+from records.evidence import EvaluationContract
+from records.ids import ContractViewId, EvaluationTaskId, IntentId, RecallInputId, RunId, TaskScopeId
+from records.knowledge import MemoryRecord
+from records.runtime import activity_id
+from records.values import (
+    ActorIdentity,
+    DecisionPoint,
+    Disposition,
+    GovernanceBinding,
+    MemoryScope,
+    RecallRequirement,
+)
+from vrm.bootstrap import DEFAULT_NAMESPACE, Stores, cluster_of, home_of, open_stores, owners
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One typed question: which change would help here?
+
+    Attributes:
+        task: the public attributes of the task, such as problem_type, class_balance, size_band, feature_kinds.
+        config: knob values that differ from the catalog's defaults.
+        text: what you would say in words; one more signal for ranking, never a filter.
+        catalog: the Intervention Catalog that governs the decision.
+    """
+
+    task: Mapping[str, str]
+    config: Mapping[str, object] = field(default_factory=dict)
+    text: str = "Which one change helps most here?"
+    catalog: str = "tabular-svm-v1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What memory says: at most three cards, or nothing, and why.
+
+    `status` is ok, empty, degraded or blocked; `rendered` is the delimited section that an actor would see.
+    """
+
+    status: str
+    reason: str
+    cards: tuple[EvidenceCard, ...]
+    rendered: str
+    tokens: int
+
+
+class Memory:
+    """One namespace of an installation, open for reading."""
+
+    def __init__(self, stores: Stores, actors: Owners | None, namespace: str) -> None:
+        """Read `namespace` from open stores; `actors` are the running owners, if a cluster is up."""
+        self.stores = stores
+        self.actors = actors
+        self.namespace = namespace
+
+    def __enter__(self) -> Self:
+        """Return self."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give back the connections; servers and actors keep running."""
+        self.close()
+
+    def close(self) -> None:
+        """Give back the connections; servers and actors keep running."""
+        self.stores.close()
+
+    def rules(self, disposition: Disposition = Disposition.ACTIVE) -> list[MemoryRecord]:
+        """Return the rules whose head has this disposition, in the order of their scope variants."""
+        heads = self.stores.ledger.variant_heads(self.namespace).values()
+        wanted = [head.memory_id for head in heads if head.disposition == disposition.value]
+        stored = self.stores.ledger.get_many(wanted)
+        loaded = (stored[memory_id].load() for memory_id in wanted)
+        return [record for record in loaded if isinstance(record, MemoryRecord)]
+
+    def recall(self, question: Question) -> Answer:
+        """Answer a question without writing anything.
+
+        Raises:
+            InvalidInputError: a knob or value is not in the catalog.
+            NotFoundError: the namespace has no Recall Input or no contract for this domain yet; run `vrm run` first.
+        """
+        intent, request = self._asked(question)
+        answer = self._propose(intent, request)
+        if isinstance(answer, BlockedProposal):
+            return Answer(status="blocked", reason=answer.blocked_reason.value, cards=(), rendered="", tokens=0)
+        context = answer.context
+        return Answer(
+            status=context.status.value,
+            reason=context.status_reason,
+            cards=tuple(item.card for item in context.items),
+            rendered=answer.rendered,
+            tokens=context.token_count,
+        )
+
+    def _propose(self, intent: DecisionIntent, request: RecallRequest) -> Recall | BlockedProposal:
+        if self.actors is not None:
+            return self.actors.retrievers.propose([(intent, request)])[0]
+        loaded = self._retriever.load(request.recall_input_id)
+        return self._retriever.propose(intent, request, loaded, now=now())
+
+    @cached_property
+    def _retriever(self) -> DecisionPointRetriever:
+        return DecisionPointRetriever(
+            self.stores.ledger, self.stores.artifacts, SentenceTransformerEmbedder(), Tokenizer(), retrieval_policy()
+        )
+
+    def _asked(self, question: Question) -> tuple[DecisionIntent, RecallRequest]:
+        catalog = load_catalog(question.catalog)
+        scope = TaskScopeId.derive({"taxonomy": f"{catalog.domain}/v1", "attributes": dict(question.task)})
+        view, contract = self._contract(catalog)
+        intent = _intent(self.namespace, catalog, question, (scope, ContractViewId(view.id)))
+        return intent, self._request(catalog, question, intent, contract)
+
+    def _request(
+        self, catalog: InterventionCatalog, question: Question, intent: DecisionIntent, contract: EvaluationContract
+    ) -> RecallRequest:
+        config = catalog.effective_config(question.config)
+        return RecallRequest(
+            intent_id=IntentId(intent.id),
+            recall_input_id=self._recall_input(),
+            decision_point=DecisionPoint.INTERVENTION,
+            scope=MemoryScope(
+                task_scope_id=intent.task_scope_id,
+                evaluation_task_id=intent.evaluation_task_id,
+                domain=catalog.domain,
+                dataset_digest=None,
+                source_digest=None,
+                model_family="svm",
+                environment_digest=None,
+                contract_digest=contract.comparability_digest,
+                budget_class="one-fit",
+                visibility=self.namespace,
+            ),
+            metric=contract.primary_metric,
+            prior_config=current_settings(catalog, config),
+            prior_observation=None,
+            no_prior_observation_reason="asked_outside_a_run",
+            allowed_actions=open_actions(catalog, config, frozenset()),
+            query=question.text,
+        )
+
+    def _recall_input(self) -> RecallInputId:
+        found = self.stores.ledger.find("recall-input-snapshot", self.namespace)
+        if not found:
+            raise NotFoundError("recall input", self.namespace, "Nothing was distilled here yet; `vrm run` does it.")
+        return RecallInputId.check(found[-1].id)
+
+    def _contract(self, catalog: InterventionCatalog) -> tuple[DecisionContractView, EvaluationContract]:
+        for stored in reversed(self.stores.ledger.find("decision-contract-view", self.namespace)):
+            view = stored.load()
+            contract = self.stores.ledger.get(view.contract_id) if isinstance(view, DecisionContractView) else None
+            loaded = None if contract is None else contract.load()
+            same_domain = isinstance(loaded, EvaluationContract) and loaded.domain == catalog.domain
+            if same_domain and isinstance(view, DecisionContractView) and isinstance(loaded, EvaluationContract):
+                return view, loaded
+        raise NotFoundError("contract", catalog.domain, "No decision was registered for this domain; run `vrm run`.")
+
+
+def connect(namespace: str = DEFAULT_NAMESPACE) -> Memory:
+    """Open an installation: that of VRM_HOME, or the nearest `.vrm` folder; databases are started if they must be.
+
+    Raises:
+        UnavailableError: no database can be started or reached.
+        IntegrityError: a database holds something else.
+    """
+    home = home_of()
+    stores = open_stores(home)
+    info = cluster_of(home)
+    return Memory(stores, owners(stores, info) if info is not None else None, namespace)
+
+
+def _intent(
+    namespace: str, catalog: InterventionCatalog, question: Question, ids: tuple[TaskScopeId, ContractViewId]
+) -> DecisionIntent:
+    """Return an intent that is never admitted: it identifies the question, and no decision follows from it."""
+    config = catalog.effective_config(question.config)
+    policy = retrieval_policy().identity
+    digest = domain_digest("question", [dict(question.task), config, question.text])
+    run_id = RunId.derive({"namespace": namespace, "question": digest})
+    return DecisionIntent(
+        namespace=namespace,
+        created_at=now(),
+        run_id=run_id,
+        activity_id=activity_id(run_id, "question"),
+        iteration=1,
+        generation=1,
+        arm=None,
+        pair=None,
+        evaluation_task_id=EvaluationTaskId.derive({"question": digest}),
+        task_scope_id=ids[0],
+        research_context_digest=digest,
+        contract_view_id=ids[1],
+        decision_point=DecisionPoint.INTERVENTION,
+        decision_slot="question",
+        artifact_kind="answer",
+        catalog_digest=catalog.digest,
+        allowed_action_digest=allowed_action_digest(open_actions(catalog, config, frozenset())),
+        planned_actor=ActorIdentity(model="caller", config_digest=digest, template_digest=digest, policy=policy),
+        governance=GovernanceBinding(
+            profile_ref="question/v1",
+            profile_digest=digest,
+            assignment_manifest_digest=digest,
+            recall_requirement=RecallRequirement.REQUIRED,
+        ),
+    )
