@@ -49,7 +49,7 @@ def applicability(record: MemoryRecord) -> str:
     scope = record.scope.as_json()
     bound = [label for name, label in _BOUND if scope[name] is not None]
     free = [label for name, label in _BOUND if scope[name] is None]
-    parts = [f"{record.scope_description}; domain {scope['domain']}; budget {scope['budget_class']}; same contract"]
+    parts = [f"{record.scope_description}; {scope['domain']}, budget {scope['budget_class']}, same contract"]
     parts += [f"only this {', '.join(bound)}"] if bound else []
     parts += [f"any {', '.join(free)}"] if free else []
     return "; ".join(parts)
