@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from policies.bundles import NotABundle, cross_validate
+from policies.catalog import value_text
 from records.base import Record, refusing
-from records.canonical import canonical_bytes, domain_digest, metric_text, normalise
+from records.canonical import domain_digest, metric_text
 from records.evidence import (
     Attempt,
     AttemptStatus,
@@ -107,11 +108,6 @@ class Trial:
     pair: str | None = None
     recall_context_id: ContextId | None = None
     claimed: Mapping[str, float] = field(default_factory=dict)
-
-
-def value_text(value: object) -> str:
-    """Return a knob value as the canonical JSON text that records hold."""
-    return canonical_bytes(normalise(value)).decode()
 
 
 @refusing()

@@ -197,6 +197,11 @@ class InterventionCatalog(BaseModel):
 
 
 @lru_cache
+def value_text(value: object) -> str:
+    """Return a knob value as the canonical JSON text that records hold."""
+    return canonical_bytes(normalise(value)).decode()
+
+
 def load_catalog(name: str) -> InterventionCatalog:
     """Load a shipped catalog by its name with version, e.g. `tabular-svm-v1`.
 

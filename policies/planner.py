@@ -14,7 +14,6 @@ Rules kept here (docs/adr/0060):
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +21,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from policies.catalog import Change, InterventionCatalog, KnobValue
+from policies.catalog import Change, InterventionCatalog, KnobValue, value_text
 from policies.loading import Policy, packaged_policy
 from policies.ranker import advised_gain, counter_permille
 from records.canonical import domain_digest
@@ -155,7 +154,7 @@ def _objection(card: EvidenceCard, question: PlannerQuestion, policy: PlannerPol
     """Return the first reason against using a card, or None."""
     knob, catalog = card.target.knob, question.catalog
     known = catalog.knobs.get(knob.name)
-    if known is None or knob.to_value not in {_text(value) for value in known.allowed}:
+    if known is None or knob.to_value not in {value_text(value) for value in known.allowed}:
         return CardReason.REJECTED_PROTECTED_ACTION
     if card.target.catalog_digest != catalog.digest:
         return CardReason.REJECTED_STALE_DEPENDENCY
@@ -186,7 +185,7 @@ def _disposition(item: ContextItem, objection: CardReason | None, adopted: Allow
 
 def _change(question: PlannerQuestion, action: AllowedAction) -> Change:
     knob = question.catalog.knobs[action.knob]
-    value = next(item for item in knob.allowed if _text(item) == action.value)
+    value = next(item for item in knob.allowed if value_text(item) == action.value)
     return Change(action.knob, question.config[action.knob], value, knob.mechanism)
 
 
@@ -197,8 +196,4 @@ def _target(card: EvidenceCard) -> AllowedAction:
 def _setting(catalog: InterventionCatalog, knob: str, value: KnobValue) -> AllowedAction:
     """Return a setting in the catalog's own spelling, so that 10 and 10.0 are one action."""
     spelled = next(item for item in catalog.knobs[knob].allowed if item == value)
-    return AllowedAction(knob=knob, value=_text(spelled))
-
-
-def _text(value: KnobValue) -> str:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+    return AllowedAction(knob=knob, value=value_text(spelled))
