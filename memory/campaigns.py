@@ -96,12 +96,12 @@ class Campaigns:
 
     def without_receipt(self, source_run: RunId) -> list[Experience]:
         """Return the Experiences of a Run that have no receipt yet, in journal order."""
-        attempts = {item.id for item in self._ports.ledger.find("attempt", self._namespace, run_id=str(source_run))}
-        stored = self._ports.ledger.find("experience", self._namespace, attempt_id=sorted(attempts))
+        ledger, namespace = self._ports.ledger, self._namespace
+        attempts = [item.id for item in ledger.find("attempt", namespace, run_id=str(source_run))]
+        stored = ledger.find("experience", namespace, attempt_id=attempts)
+        receipts = ledger.find("distillation-receipt", namespace, experience_id=[item.id for item in stored])
         settled = {
-            str(receipt.experience_id)
-            for item in self._ports.ledger.find("distillation-receipt", self._namespace)
-            if isinstance(receipt := item.load(), DistillationReceipt)
+            str(receipt.experience_id) for item in receipts if isinstance(receipt := item.load(), DistillationReceipt)
         }
         loaded = (item.load() for item in stored if item.id not in settled)
         return [item for item in loaded if isinstance(item, Experience)]
