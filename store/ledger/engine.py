@@ -78,6 +78,24 @@ def chain(previous: str, namespace: str, position: int, record: Record) -> str:
     return hashlib.sha256(b"vrm/ledger-chain/v1\0" + facts.encode()).hexdigest()
 
 
+def commit_together(
+    transaction: LedgerTransaction, fences: Sequence[tuple[str, int]], group: Sequence[Request]
+) -> list[AppendReceipt | VrmError]:
+    """Carry out a group of which no request fails, as nearly every group is: without a savepoint for each of them.
+
+    Raises:
+        VrmError: a request failed; the adapter rolls everything back and calls `commit_group` in a new transaction, so
+            that the failure stays with its request.
+        FencedError: as for `commit_group`.
+        UnavailableError: as for `commit_group`.
+    """
+    state = _open(transaction, fences, group)
+    state.shares_fate = True
+    answers: list[AppendReceipt | VrmError] = [state.carry_out(request) for request in group]
+    state.save_all()
+    return answers
+
+
 def commit_group(
     transaction: LedgerTransaction, fences: Sequence[tuple[str, int]], group: Sequence[Request]
 ) -> list[AppendReceipt | VrmError]:
@@ -87,11 +105,7 @@ def commit_group(
         FencedError: an epoch has moved on; the adapter rolls the whole group back.
         UnavailableError: the server is gone or too slow; likewise.
     """
-    every = {*fences, *(fence for request in group for fence in request.append.fences)}
-    transaction.check_fences(sorted(every))
-    names = sorted({request.append.namespace for request in group})
-    state = _Group(transaction, transaction.lock_namespaces(names))
-    state.load(group)
+    state = _open(transaction, fences, group)
     answers: list[AppendReceipt | VrmError] = []
     for request in group:
         try:
@@ -100,9 +114,17 @@ def commit_group(
             raise
         except VrmError as error:
             answers.append(error)
-    for name in names:
-        state.save(name)
+    state.save_all()
     return answers
+
+
+def _open(transaction: LedgerTransaction, fences: Sequence[tuple[str, int]], group: Sequence[Request]) -> _Group:
+    every = {*fences, *(fence for request in group for fence in request.append.fences)}
+    transaction.check_fences(sorted(every))
+    names = sorted({request.append.namespace for request in group})
+    state = _Group(transaction, transaction.lock_namespaces(names))
+    state.load(group)
+    return state
 
 
 class _Group:
@@ -114,6 +136,7 @@ class _Group:
         self.saved = dict(heads)
         self.receipts: dict[tuple[str, str], AppendReceipt] = {}
         self.known: dict[str, tuple[int, str]] = {}
+        self.shares_fate = False  # whether one failure undoes the whole group
 
     def load(self, group: Sequence[Request]) -> None:
         for name in self.heads:
@@ -123,6 +146,11 @@ class _Group:
         self.known = self.transaction.payload_digests(
             {str(record.id) for request in group for record in request.append.records}
         )
+
+    def save_all(self) -> None:
+        """Write where the journals stand."""
+        for name in self.heads:
+            self.save(name)
 
     def save(self, namespace: str) -> None:
         """Write where a journal stands, if that is not written yet."""
@@ -143,7 +171,7 @@ class _Group:
                 refusal = self._refusal(request, flow)
                 receipt = self._write(append) if refusal is None else self._refuse(append, refusal)
         except (IntegrityError, IdentityConflictError, StaleError) as error:
-            if not flow.is_granted:
+            if self.shares_fate or not flow.is_granted:
                 raise
             with self._alone(append.namespace):
                 receipt = self._refuse(append, Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, str(error)))
@@ -156,6 +184,9 @@ class _Group:
     @contextmanager
     def _alone(self, namespace: str) -> Iterator[None]:
         """Undo what happened inside, the journal head included, if it ends with an error."""
+        if self.shares_fate:
+            yield
+            return
         before = self.heads[namespace]
         try:
             with self.transaction.savepoint():

@@ -2,6 +2,10 @@
 
 Lock order in a write transaction: epochs, journals of the namespaces (sorted), scope variant heads (sorted by the
 engine). Hot statements go to the driver as prepared text; SQLAlchemy holds the schema only (design, section 5).
+
+A group is first tried as one pipeline: writes are sent without waiting for each other and without savepoints, and what
+the database refuses is told at the next read or at the end. Only then is it carried out again request by request
+(docs/performance.md says what that saves).
 """
 
 from __future__ import annotations
@@ -16,11 +20,11 @@ from psycopg import sql
 
 from records.appends import AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
 from records.base import KINDS, Record
-from records.errors import InvalidInputError, VrmError
+from records.errors import FencedError, InvalidInputError, UnavailableError, VrmError
 from records.knowledge import GENESIS, HeadMove
 from store import owners
 from store.database import Connection, connect, read, translated
-from store.ledger.engine import Placed, commit_group
+from store.ledger.engine import Placed, commit_group, commit_together
 from store.ledger.port import Epoch, FindValue, LedgerReader, Request
 from store.ledger.schema import SCHEMA, column_names
 from store.owners import Writer
@@ -152,15 +156,18 @@ class PostgresTransaction(PostgresReader):
 
     def lock_namespaces(self, namespaces: Sequence[str]) -> dict[str, NamespaceHead]:
         """Lock the journals of the namespaces, in the order given."""
+        statement = f"SELECT {_NAMESPACE_COLUMNS} FROM {SCHEMA}.namespace_heads WHERE namespace = %s FOR UPDATE"
         heads = {}
         for name in namespaces:
-            fresh = NamespaceHead(namespace=name)
-            self._execute(
-                f"INSERT INTO {SCHEMA}.namespace_heads VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
-                [name, 0, fresh.chain_digest, 0, 0, 0],
-            )
-            statement = f"SELECT {_NAMESPACE_COLUMNS} FROM {SCHEMA}.namespace_heads WHERE namespace = %s FOR UPDATE"
-            heads[name] = _namespace(self._rows(statement, [name])[0])
+            rows = self._rows(statement, [name])
+            if not rows:
+                fresh = NamespaceHead(namespace=name)
+                self._send(
+                    f"INSERT INTO {SCHEMA}.namespace_heads VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                    [name, 0, fresh.chain_digest, 0, 0, 0],
+                )
+                rows = self._rows(statement, [name])
+            heads[name] = _namespace(rows[0])
         return heads
 
     @contextmanager
@@ -182,7 +189,7 @@ class PostgresTransaction(PostgresReader):
 
     def insert_receipt(self, receipt: AppendReceipt) -> None:
         """Write the receipt of a permit."""
-        self._execute(
+        self._send(
             f"INSERT INTO {SCHEMA}.append_receipts VALUES (%s, %s, %s, %s, %s)",
             [receipt.namespace, receipt.permit_key, receipt.permit_digest, receipt.transition.value,
              receipt.canonical.decode()],
@@ -194,24 +201,27 @@ class PostgresTransaction(PostgresReader):
         if move.expected == GENESIS:
             places = "(%s, %s, %s, %s, %s, 1) ON CONFLICT DO NOTHING"
             statement = f"INSERT INTO {SCHEMA}.scope_variant_heads VALUES {places}"
-            return self._execute(statement, fresh) == 1
+            return self._changes_one(statement, fresh)
         statement = (
             f"UPDATE {SCHEMA}.scope_variant_heads SET event_id = %s, memory_id = %s, disposition = %s, "
             "version = version + 1 WHERE scope_variant_id = %s AND namespace = %s AND event_id = %s"
         )
-        return self._execute(statement, [*fresh[2:], *fresh[:2], move.expected]) == 1
+        return self._changes_one(statement, [*fresh[2:], *fresh[:2], move.expected])
 
     def save_namespace(self, head: NamespaceHead) -> None:
         """Write where the journal of a namespace now stands."""
-        self._execute(
+        self._send(
             f"UPDATE {SCHEMA}.namespace_heads SET position = %s, chain_digest = %s, evidence = %s, lifecycle = %s, "
             "retention = %s WHERE namespace = %s",
             [head.position, head.chain_digest, head.evidence, head.lifecycle, head.retention, head.namespace],
         )
 
-    def _execute(self, statement: str, parameters: Sequence[Any]) -> int:
+    def _send(self, statement: str, parameters: Sequence[Any]) -> None:
         with translated("ledger"):
-            return self._connection.execute(_text(statement), parameters).rowcount
+            self._connection.execute(_text(statement), parameters)
+
+    def _changes_one(self, statement: str, parameters: Sequence[Any]) -> bool:
+        return len(self._rows(f"{statement} RETURNING version", parameters)) == 1
 
 
 class PostgresLedger(PostgresReader):
@@ -237,8 +247,15 @@ class PostgresLedger(PostgresReader):
         """Write a group of appends in one physical commit."""
         if not group:
             return []
-        with self._writer.transaction(epoch.resource, epoch.number) as connection:
-            return commit_group(PostgresTransaction(connection), [(epoch.resource, epoch.number)], group)
+        fences = [(epoch.resource, epoch.number)]
+        try:
+            with self._writer.transaction(epoch.resource, epoch.number) as connection, _pipelined(connection):
+                return commit_together(PostgresTransaction(connection), fences, group)
+        except (FencedError, UnavailableError):
+            raise
+        except VrmError:  # of one request; the others must not suffer from it
+            with self._writer.transaction(epoch.resource, epoch.number) as connection:
+                return commit_group(PostgresTransaction(connection), fences, group)
 
     @contextmanager
     def reading(self) -> Iterator[LedgerReader]:
@@ -259,6 +276,23 @@ class PostgresLedger(PostgresReader):
         """Close both connections."""
         self._connection.close()
         self._writer.close()
+
+
+@contextmanager
+def _pipelined(connection: Connection) -> Iterator[None]:
+    """Send the statements inside without waiting; if one is refused, its error comes out, not that of what follows."""
+    failure: BaseException | None = None
+    try:
+        with connection.pipeline():
+            try:
+                yield
+            except BaseException as error:  # noqa: BLE001  # raised again below, once the pipeline is empty
+                failure = error
+    except psycopg.Error as error:
+        skipped = isinstance(error, psycopg.errors.PipelineAborted)
+        failure = failure or (error.__context__ if skipped else None) or error
+    if failure is not None:
+        raise failure
 
 
 def _table(noun: str) -> str:
