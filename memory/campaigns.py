@@ -6,8 +6,8 @@ Three steps, each over everything that is waiting and each safe to repeat:
    the campaign profile's bytes, through the spine's ENQUEUE_DISTILLATION;
 2. `project`: every unassigned item gets its singleton campaign, a MEMORY_DISTILLATION Run whose admission key is the
    item, with one Activity, and its assignment;
-3. `distil`: every open Activity is leased, proposed by the distiller and committed through the spine, and the Run of a
-   completed item is completed.
+3. `distil`: every open Activity is leased, proposed by the distiller and committed through the spine, and the Run of
+   every completed item is completed.
 
 What is waiting is read from the stores, so a crash between any two steps is continued by running them again.
 """
@@ -164,19 +164,21 @@ class Campaigns:
             requests = self._lease(group, snapshot_id)
             proposals = distiller.propose(requests)
             failures += failed([str(item.id) for item, _ in group], self._commit(proposals))
-            self._complete(group)
             progress(len(group))
+        self._complete()
         return failures
 
     def _commit(self, proposals: Sequence[Proposal]) -> list[AppendReceipt | VrmError]:
-        """Reserve the heads that the proposals touch, carry them, and let go."""
+        """Reserve the heads that the proposals touch, carry them, and let go; all wait if one head cannot be had."""
         events = [
             record for proposal in proposals for record in proposal.unpack() if isinstance(record, LifecycleEvent)
         ]
         plan = digest_bytes(b"".join(proposal.canonical for proposal in proposals))
-        reservations = self._ports.heads.reserve(self._namespace, plan, events) if events else ()
         try:
+            reservations = self._ports.heads.reserve(self._namespace, plan, events) if events else ()
             return self._ports.spine.carry(proposals, tuple(reserved.fence for reserved in reservations))
+        except StaleError as error:
+            return [error] * len(proposals)
         finally:
             if events:
                 self._ports.heads.release(plan)
@@ -354,11 +356,15 @@ class Campaigns:
             for item, assignment in group
         ]
 
-    def _complete(self, group: Sequence[tuple[WorkItem, WorkAssignment]]) -> None:
-        ids = [str(assignment.activity_id) for _, assignment in group]
-        subjects = self._ports.runtime.subjects(Machine.ACTIVITY, ids)
-        done = [item.run_id for item in subjects.values() if item.phase is Phase.COMMITTED and item.run_id]
-        all_good(self._ports.owner.apply([completion(run_id) for run_id in done]))
+    def _complete(self) -> None:
+        """Complete every Run whose Activity has committed, those of an earlier pass that was cut short included."""
+        running = [run.id for run in self._ports.runtime.find(Machine.RUN, [Phase.RUNNING])]
+        stored = self._ports.ledger.find("distillation-work-assignment", self._namespace, run_id=running)
+        assigned = [item for each in stored if isinstance(item := each.load(), WorkAssignment)]
+        subjects = self._ports.runtime.subjects(Machine.ACTIVITY, [str(item.activity_id) for item in assigned])
+        done = [item.run_id for item in assigned if subjects[str(item.activity_id)].phase is Phase.COMMITTED]
+        for group in chunks(done, GROUP):
+            all_good(self._ports.owner.apply([completion(run_id) for run_id in group]))
 
     def _items(self) -> list[WorkItem]:
         loaded = (stored.load() for stored in self._ports.ledger.find("distillation-work-item", self._namespace))
