@@ -22,7 +22,7 @@ from typing import Final
 
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
 from records.errors import StaleError, VrmError
-from records.knowledge import LifecycleEvent
+from records.knowledge import GENESIS, LifecycleEvent
 from records.values import Disposition
 from store.ledger.port import LedgerStore
 
@@ -96,9 +96,9 @@ class LifecycleHeads:
         heads = {key: self._head(key) for key in keys}
         for event in events:
             key = (namespace, str(event.scope_variant_id))
-            current = heads[key]
-            if current is not None and event.expected_prior != current.event_id:
-                raise StaleError("scope_variant_head", event.expected_prior, f"It stands at {current.event_id} now.")
+            now = GENESIS if (current := heads[key]) is None else current.event_id
+            if event.expected_prior != now:
+                raise StaleError("scope_variant_head", event.expected_prior, f"It stands at {now} now.")
             heads[key] = advance(current, LifecycleFact.of(event))
 
     def _lapse(self) -> None:
