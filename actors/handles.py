@@ -4,8 +4,10 @@ Rules kept here (style 5.1, 5.2):
 
 - actors are named and detached in Ray namespace `vrm`, created on first use, and found by any driver or job;
 - one that runs older code is replaced explicitly, since `get_if_exists` would keep it for ever;
-- a call that loses its actor is made once more on its successor, which every command here allows; what the actor itself
-  raised comes back as the error that it is.
+- a call that loses its actor is made again on its successor, which every command here allows; what the actor itself
+  raised comes back as the error that it is;
+- an actor that is silent for long while somebody waits must answer its health check, or it is ended and replaced: a
+  process can hang without Ray's noticing.
 """
 
 from __future__ import annotations
@@ -21,7 +23,14 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from actors.cluster import NAMESPACE
-from actors.owners import CommitCoordinatorActor, LifecycleHeadActor, RunOwnerActor
+from actors.owners import (
+    COORDINATOR,
+    LIFECYCLE_HEAD,
+    RUN_OWNER,
+    CommitCoordinatorActor,
+    LifecycleHeadActor,
+    RunOwnerActor,
+)
 from actors.settings import Settings, code_digest
 from actors.workers import Asked, DistillationWorkerActor, EmbedderActor, RetrieverReplicaActor
 from memory.distillation.distiller import DistillationRequest
@@ -30,7 +39,7 @@ from memory.ports import Fence
 from memory.recall.context import Recall
 from records.appends import Append, AppendReceipt, Proposal
 from records.decisions import BlockedProposal
-from records.errors import UnavailableError, VrmError
+from records.errors import FencedError, UnavailableError, VrmError
 from records.ids import RecallInputId
 from records.knowledge import LifecycleEvent
 from records.runtime import Applied, Authorization, Command
@@ -42,12 +51,13 @@ HEAD_HOSTS: Final = 2
 WORKERS: Final = 2
 REPLICAS: Final = 2
 _START_SECONDS: Final = 120.0
+_SILENCE_SECONDS: Final = 60.0
 _TRIES: Final = 3
 
 
 @dataclass(frozen=True)
 class Role:
-    """A kind of actor: its name, its class, what it takes, and how many processor shares it holds."""
+    """A kind of actor: its name, its class, and what it takes besides the settings."""
 
     name: str
     actor: type[Any]
@@ -70,16 +80,18 @@ class Handle:
             VrmError: what the actor raised.
             UnavailableError: the actor could not be kept alive.
         """
+        reason = "Look into the logs of the cluster."
         for _ in range(_TRIES):
             try:
-                return ray.get(getattr(self._living(), method).remote(*arguments))
+                return self._answer(getattr(self._living(), method).remote(*arguments))
             except RayTaskError as error:
                 if isinstance(error.cause, VrmError):
                     raise error.cause from error
                 raise
-            except RayActorError:
+            except (RayActorError, GetTimeoutError) as error:
+                reason = str(error).strip().rsplit("\n", 1)[-1]
                 self._handle = None
-        raise UnavailableError("actor", self._role.name, "It died again and again; look into the logs of the cluster.")
+        raise UnavailableError("actor", self._role.name, f"It died again and again. {reason}")
 
     def kill(self) -> None:
         """End the actor without notice, as a crash would."""
@@ -90,6 +102,15 @@ class Handle:
     def find(self) -> Any:
         """Return the running actor, or None."""
         return self._find()
+
+    def _answer(self, reference: Any) -> Any:
+        while not ray.wait([reference], timeout=_SILENCE_SECONDS)[0]:
+            try:
+                ray.get(self._handle.version.remote(), timeout=_SILENCE_SECONDS)
+            except (RayActorError, GetTimeoutError):
+                self.kill()
+                break
+        return ray.get(reference)
 
     def _living(self) -> Any:
         if self._handle is None:
@@ -131,15 +152,26 @@ class Handle:
 class CoordinatorHandle:
     """The commit coordinator behind its port."""
 
-    def __init__(self, handle: Handle) -> None:
-        """Call through `handle`."""
+    def __init__(self, handle: Handle, hosts: Sequence[Handle] = ()) -> None:
+        """Call through `handle`; `hosts` are those of the lifecycle heads, by number."""
         self.handle = handle
+        self._hosts = {f"{LIFECYCLE_HEAD}/{number}": host for number, host in enumerate(hosts)}
 
     def append_granted(
         self, authorization_ids: Sequence[str], fences: Sequence[Fence] = ()
     ) -> list[AppendReceipt | VrmError]:
-        """Carry out authorized appends."""
-        answers: list[AppendReceipt | VrmError] = self.handle.call("append_granted", authorization_ids, fences)
+        """Carry out authorized appends.
+
+        Raises:
+            FencedError: a fence is over; nothing was written. The head host that gave it is ended, since it only reads
+                and would never learn that it was replaced; the next plan reserves with its successor.
+        """
+        try:
+            answers: list[AppendReceipt | VrmError] = self.handle.call("append_granted", authorization_ids, fences)
+        except FencedError as error:
+            if error.field in self._hosts:
+                self._hosts[error.field].kill()
+            raise
         return answers
 
     def append_direct(self, appends: Sequence[Append]) -> list[AppendReceipt | VrmError]:
@@ -179,7 +211,13 @@ class HeadHosts:
         self.hosts = tuple(hosts)
 
     def reserve(self, namespace: str, plan: str, events: Sequence[LifecycleEvent]) -> Sequence[Reservation]:
-        """Take the variants of a plan's events, host by host in a fixed order."""
+        """Take the variants of a plan's events, host by host in a fixed order.
+
+        Raises:
+            StaleError: a variant is held for another plan, or an event does not consume the head that is there; what
+                an earlier host gave is held until `release`.
+            IllegalTransitionError: an event has no arrow in the Lifecycle Policy.
+        """
         shares: list[list[LifecycleEvent]] = [[] for _ in self.hosts]
         for event in events:
             shares[int(event.scope_variant_id[-8:], 16) % len(self.hosts)].append(event)
@@ -278,12 +316,12 @@ class Owners:
 
     def handles(self) -> dict[str, Handle]:
         """Return every handle by the name of its role."""
-        numbered = {f"lifecycle-head-{place}": handle for place, handle in enumerate(self.heads.hosts)}
+        numbered = {f"{LIFECYCLE_HEAD}-{place}": handle for place, handle in enumerate(self.heads.hosts)}
         numbered |= {f"distiller-{place}": handle for place, handle in enumerate(self.distillers.workers)}
         numbered |= {f"retriever-{place}": handle for place, handle in enumerate(self.retrievers.replicas)}
         return {
-            "commit-coordinator": self.coordinator.handle,
-            "run-owner": self.run_owner.handle,
+            COORDINATOR: self.coordinator.handle,
+            RUN_OWNER: self.run_owner.handle,
             "embedder": self.embedder.handle,
             **numbered,
         }
@@ -299,10 +337,11 @@ def owners_of(settings: Settings) -> Owners:
         return Handle(Role(name, actor, arguments), settings)
 
     embedder = EmbedderHandle(make("embedder", EmbedderActor))
+    hosts = [make(f"{LIFECYCLE_HEAD}-{each}", LifecycleHeadActor, each) for each in range(HEAD_HOSTS)]
     return Owners(
-        coordinator=CoordinatorHandle(make("commit-coordinator", CommitCoordinatorActor)),
-        run_owner=RunOwnerHandle(make("run-owner", RunOwnerActor)),
-        heads=HeadHosts([make(f"lifecycle-head-{each}", LifecycleHeadActor, each) for each in range(HEAD_HOSTS)]),
+        coordinator=CoordinatorHandle(make(COORDINATOR, CommitCoordinatorActor), hosts),
+        run_owner=RunOwnerHandle(make(RUN_OWNER, RunOwnerActor)),
+        heads=HeadHosts(hosts),
         distillers=DistillerPool([make(f"distiller-{each}", DistillationWorkerActor) for each in range(WORKERS)]),
         retrievers=RetrieverPool(
             [make(f"retriever-{each}", RetrieverReplicaActor, embedder) for each in range(REPLICAS)]

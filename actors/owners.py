@@ -3,14 +3,15 @@
 Rules kept here (design, section 6; style 5):
 
 - sync actors, one call at a time; a `health` group answers while a call is running and touches no state;
-- a constructor claims an epoch from Postgres; an owner that finds itself fenced leaves, so that its name is free;
+- a constructor claims an epoch from Postgres; an owner that finds itself fenced leaves, so that its name is free; one
+  that is told of somebody else's lost epoch hands that on and stays;
 - every method is safe to run twice, because a retry after a lost reply does just that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import ray
 
@@ -29,13 +30,18 @@ from store.runtime.postgres import PostgresRuntime, PostgresRuntimeReader
 
 T = TypeVar("T")
 
+COORDINATOR: Final = "commit-coordinator"
+RUN_OWNER: Final = "run-owner"
+LIFECYCLE_HEAD: Final = "lifecycle-head"
+"""What the owners' resources are called; each is followed by a slash and the number of the shard."""
+
 
 class CommitCoordinatorActor:
     """The one writer of the Ledger."""
 
     def __init__(self, settings: Settings) -> None:
         """Open the stores and claim the Ledger."""
-        holder = settings.holder("commit-coordinator")
+        holder = settings.holder(COORDINATOR)
         self._coordinator = CommitCoordinator(
             PostgresLedger(settings.ledger_dsn, "coordinator"),
             PostgresRuntimeReader(settings.runtime_dsn, "coordinator"),
@@ -48,12 +54,12 @@ class CommitCoordinatorActor:
         self, authorization_ids: Sequence[str], fences: Sequence[Fence]
     ) -> list[AppendReceipt | VrmError]:
         """Carry out authorized appends."""
-        return or_leave(lambda: self._coordinator.append_granted(authorization_ids, fences))
+        return or_leave(COORDINATOR, lambda: self._coordinator.append_granted(authorization_ids, fences))
 
     @ray.method
     def append_direct(self, appends: Sequence[Append]) -> list[AppendReceipt | VrmError]:
         """Carry out direct appends."""
-        return or_leave(lambda: self._coordinator.append_direct(appends))
+        return or_leave(COORDINATOR, lambda: self._coordinator.append_direct(appends))
 
     @ray.method(concurrency_group="health")
     def version(self) -> str:
@@ -71,23 +77,23 @@ class RunOwnerActor:
             PostgresLedger(settings.ledger_dsn, "run-owner"),
             ArtifactStore(settings.artifacts_url),
             now,
-            settings.holder("run-owner"),
+            settings.holder(RUN_OWNER),
         )
 
     @ray.method
     def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
         """Carry out Runtime commands."""
-        return or_leave(lambda: self._owner.apply(commands))
+        return or_leave(RUN_OWNER, lambda: self._owner.apply(commands))
 
     @ray.method
     def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
         """Authorize published proposals."""
-        return or_leave(lambda: self._owner.grant(proposal_digests))
+        return or_leave(RUN_OWNER, lambda: self._owner.grant(proposal_digests))
 
     @ray.method
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Settle authorizations by what the Ledger holds."""
-        return or_leave(lambda: self._owner.reconcile(authorization_ids))
+        return or_leave(RUN_OWNER, lambda: self._owner.reconcile(authorization_ids))
 
     @ray.method(concurrency_group="health")
     def version(self) -> str:
@@ -100,13 +106,13 @@ class LifecycleHeadActor:
 
     def __init__(self, settings: Settings, host: int) -> None:
         """Open the Ledger and claim the host's share."""
-        ledger = PostgresLedger(settings.ledger_dsn, f"lifecycle-head {host}")
-        self._heads = LifecycleHeads(ledger, settings.holder(f"lifecycle-head {host}"), host)
+        ledger = PostgresLedger(settings.ledger_dsn, f"{LIFECYCLE_HEAD} {host}")
+        self._heads = LifecycleHeads(ledger, settings.holder(f"{LIFECYCLE_HEAD} {host}"), host)
 
     @ray.method
     def reserve(self, namespace: str, plan: str, events: Sequence[LifecycleEvent]) -> Reservation:
         """Take the variants of a plan's events."""
-        return or_leave(lambda: self._heads.reserve(namespace, plan, events))
+        return or_leave(LIFECYCLE_HEAD, lambda: self._heads.reserve(namespace, plan, events))
 
     @ray.method
     def release(self, plan: str) -> None:
@@ -119,10 +125,11 @@ class LifecycleHeadActor:
         return code_digest()
 
 
-def or_leave(act: Callable[[], T]) -> T:
+def or_leave(resource: str, act: Callable[[], T]) -> T:
     """Act, and leave for good if somebody else owns the resource by now: the successor answers from then on."""
     try:
         return act()
-    except FencedError:
-        ray.actor.exit_actor()  # type: ignore[no-untyped-call]  # Ray leaves it untyped
+    except FencedError as error:
+        if error.field.startswith(f"{resource}/"):
+            ray.actor.exit_actor()  # type: ignore[no-untyped-call]  # Ray leaves it untyped
         raise
