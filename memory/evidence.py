@@ -14,6 +14,7 @@ from policies.bundles import NotABundle, cross_validate
 from policies.catalog import value_text
 from records.base import Record, refusing
 from records.canonical import domain_digest, metric_text
+from records.errors import InvalidRecordError
 from records.evidence import (
     Attempt,
     AttemptStatus,
@@ -272,4 +273,6 @@ def _analysis(trial: Trial) -> str:
     if trial.violations:
         return f"{what} on {trial.task.name}, seed {trial.seed}: invalid ({', '.join(trial.violations)})"
     metric = trial.contract.primary_metric.name
+    if metric not in trial.verified:
+        raise InvalidRecordError("trial.verified", metric, "A valid trial has its primary metric; name the violation.")
     return f"{what} on {trial.task.name}, seed {trial.seed}: {metric} {metric_text(trial.verified[metric])}"

@@ -4,7 +4,8 @@ Pure. Rules kept here (spec 8.1; design, section 8):
 
 - two runs are compared only inside one stratum, whose fields the Distillation Policy names; seed and intervention value
   are not among them, for they are what is compared;
-- a changed run is paired with the baseline of its stratum and seed; one without a baseline has no comparator;
+- a changed run is paired with the baseline of its stratum and seed, the first by id if there are several; one without a
+  baseline has no comparator;
 - a support unit is what a pair shows: stratum, seed, change and the evidence of both runs. The same evidence imported
   twice is one unit (VRM-W06); a rerun with another result is another pair of the same root, never another root;
 - pairs are indexed by scope variant, so that one work item touches only its own.
@@ -114,7 +115,7 @@ def tabulate(bundles: Iterable[VerifiedEvidenceBundle], policy: DistillationPoli
         stratum = stratum_of(bundle, policy)
         match bundle.intervention.manipulation:
             case Manipulation.BASELINE:
-                builder.baselines.setdefault((stratum, bundle.attempt.seed), bundle)
+                builder.add_baseline(stratum, bundle)
             case Manipulation.CHANGED:
                 changed.append((stratum, bundle))
             case Manipulation.NO_EFFECT:
@@ -134,6 +135,13 @@ class _Builder:
     unpaired: set[ExperienceId] = field(default_factory=set)
     inert: set[ExperienceId] = field(default_factory=set)
     duplicates: set[ExperienceId] = field(default_factory=set)
+
+    def add_baseline(self, stratum: StratumId, bundle: VerifiedEvidenceBundle) -> None:
+        """Take the one baseline of a stratum and seed; a second one has nothing to be compared with."""
+        first = self.baselines.setdefault((stratum, bundle.attempt.seed), bundle)
+        if first is not bundle:
+            same = first.provenance.evidence_digest == bundle.provenance.evidence_digest
+            (self.duplicates if same else self.unpaired).add(ExperienceId(bundle.experience.id))
 
     def add(self, stratum: StratumId, bundle: VerifiedEvidenceBundle) -> None:
         experience_id = ExperienceId(bundle.experience.id)
