@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vrm.cli import fsck, knowledge, recall, run, services, status
+from vrm.cli import bench, fsck, knowledge, recall, run, services, status
 
 _HELP = """Memory for research agents that keeps only independently verified knowledge.
 
@@ -36,3 +36,4 @@ app.command("recall")(recall.recall)
 app.command("status")(status.status)
 app.command("fsck")(fsck.fsck)
 app.add_typer(knowledge.app, name="knowledge")
+app.add_typer(bench.app, name="bench")

@@ -19,6 +19,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text.")]
+_FILE_WIDTH = 160
 FAILED = 2
 """Exit code of an error that a user can act on."""
 
@@ -55,10 +56,11 @@ def show_json(value: Any) -> None:
 
 
 def console() -> Console:
-    """Return a console for people on standard output."""
+    """Return a console for people on standard output; what is not a terminal gets lines wide enough for a table."""
     from rich.console import Console  # noqa: PLC0415  # help does without
 
-    return Console(highlight=False)
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=_FILE_WIDTH)
 
 
 @contextmanager

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vrm.cli.output import AsJson, command, show_json
+from vrm.cli.output import AsJson, command, console, show_json
 
 if TYPE_CHECKING:
     from vrm.mainjob.job import Job
+    from vrm.report import Section
 
 Namespace = Annotated[str, typer.Option(help="The Ledger namespace.")]
 SizeName = Annotated[str, typer.Option("--size", help="full: about 600 fits; small: seconds, for a first look.")]
@@ -30,17 +31,17 @@ def run(namespace: Namespace = "demo", size: SizeName = "full", as_json: AsJson 
       vrm run
       vrm run --size small --json
     """  # noqa: D301  # \b is an instruction to the help formatter, not an escape
-    from vrm.mainjob.present import present  # noqa: PLC0415  # brings everything along
-
     with _job(namespace, size, quiet=as_json) as job:
+        from vrm.mainjob.present import present  # noqa: PLC0415  # brings everything along
         from vrm.mainjob.run import run_round  # noqa: PLC0415
 
-        finished = run_round(job)
-        shown = present(job, finished)
+        shown = present(job, run_round(job).recovered)
     if as_json:
         show_json(shown.as_json)
-    else:
-        typer.echo(shown.text)
+        return
+    for section in shown.sections:
+        _print_section(section)
+    typer.echo(f"\nReport: {shown.page}\nPostgres and Ray keep running; `vrm down` stops them.")
 
 
 @command
@@ -102,16 +103,31 @@ def _job(namespace: str, size: str, *, quiet: bool) -> Iterator[Job]:
 
     if size not in SIZES:
         raise InvalidInputError("--size", size, f"Sizes: {', '.join(sorted(SIZES))}.")
-    console = Console(stderr=True)
+    shown = Console(stderr=True)
     home = home_of()
-    with console.status("Starting Postgres and Ray") if not quiet else _nothing():
+    with shown.status("Starting Postgres and Ray") if not quiet else _nothing():
         stores = open_stores(home)
         actors = owners(stores, start_cluster(home))
     try:
         round_ = next_round(stores.runtime, namespace, SIZES[size])
-        yield Job(stores, actors, round_, pinned_policies(), console, quiet=quiet)
+        yield Job(stores, actors, round_, pinned_policies(), shown, quiet=quiet)
     finally:
         stores.close()
+
+
+def _print_section(section: Section) -> None:
+    from rich.table import Table  # noqa: PLC0415  # help does without
+    from rich.text import Text  # noqa: PLC0415
+
+    out = console()
+    out.print(f"\n[bold]{section.title}[/bold]")
+    for line in section.lines:
+        out.print(line, markup=False)
+    if section.rows:
+        table = Table(*section.header, box=None, pad_edge=False)
+        for row in section.rows:
+            table.add_row(*(Text(cell) for cell in row))
+        out.print(table)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from vrm.report.words import change, metric, scope, signed
 _THICK: Final = 6.0
 _THIN: Final = 1.4
 _NULLS_SHOWN: Final = 4
-_NAME_SHOWN: Final = 30
 _LEGEND: Final = (
     "Each dot is one dataset root, the diamond their mean. Thick: 95 % interval of the mean over many tasks. Thin: "
     "95 % prediction interval for ONE new task. Below three roots there is neither. At the end stand claims that were "
@@ -85,7 +84,7 @@ def paired_drawing(held_out: HeldOutFacts) -> Drawing | None:
         dots = (task.delta,)
         rows.append(
             Row(
-                title=_clipped(task.task),
+                title=task.task,
                 note="",
                 right=signed(task.delta),
                 dots=dots if task.task in with_rule else (),
@@ -133,7 +132,3 @@ def time_drawing(seconds: dict[str, float]) -> Drawing | None:
         svg=bars_plot("time", steps, "seconds", alt),
         caption=f"{total:.1f} seconds in {len(steps)} steps, in the order in which they began.",
     )
-
-
-def _clipped(name: str) -> str:
-    return name if len(name) <= _NAME_SHOWN else f"{name[: _NAME_SHOWN - 1]}…"

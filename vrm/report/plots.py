@@ -60,6 +60,15 @@ _ABOVE: Final = 0.1
 _LINE: Final = 0.15
 """Heights in inches: of a row with a note and without, under the last mark, of text over a mark, of a line of text."""
 
+_AXIS: Final = 0.5
+_SIDE: Final = 0.15
+"""Margins in inches: for the axis at the bottom, and at either side."""
+
+_TITLE_SHOWN: Final = 44
+_NOTE_SHOWN: Final = 80
+"""Characters that fit into a line."""
+
+
 _METADATA: Final = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
@@ -107,7 +116,7 @@ def effects_plot(name: str, rows: Sequence[Row], label: str, alt: str) -> str:
             _draw(axes, row, sum(heights[place + 1 :]))
         axes.margins(x=0.04)
         axes.set_ylim(-_FOOT, sum(heights) - _FOOT)
-        axes.set_xlabel(label)
+        axes.set_xlabel(_clipped(label, _NOTE_SHOWN))
         axes.xaxis.set_major_formatter("{x:+g}")
         return _svg(figure, name, alt)
 
@@ -122,14 +131,16 @@ def bars_plot(name: str, bars: Sequence[tuple[str, float]], label: str, alt: str
             _titles(axes, height + _ABOVE, title, f"{amount:.1f}")
         axes.set_ylim(-_FOOT, _BARE * len(bars) - _FOOT)
         axes.set_xlim(left=0)
-        axes.set_xlabel(label)
+        axes.set_xlabel(_clipped(label, _NOTE_SHOWN))
         return _svg(figure, name, alt)
 
 
 def _figure(inches: float) -> tuple[Figure, Axes]:
     """Return an empty drawing whose vertical unit is about an inch."""
-    figure = Figure(figsize=(WIDTH, 0.62 + inches), layout="constrained")
-    axes = figure.add_subplot()
+    height = inches + _AXIS
+    figure = Figure(figsize=(WIDTH, height))
+    # Margins are fixed: a layout that makes room for long texts would squeeze the drawing to nothing.
+    axes = figure.add_axes((_SIDE / WIDTH, _AXIS / height, 1 - 2 * _SIDE / WIDTH, inches / height))
     for item in (figure.patch, axes.patch):
         item.set_visible(False)
     axes.spines[["top", "left", "right"]].set_visible(False)
@@ -156,13 +167,24 @@ def _draw(axes: Axes, row: Row, height: float) -> None:
         )  # fmt: skip
     _titles(axes, height + _ABOVE + (_LINE if row.note else 0), row.title, row.right)
     if row.note:
-        axes.text(0, height + _ABOVE, row.note, transform=axes.get_yaxis_transform(), fontsize=8.5, color=MUTED)
+        axes.text(
+            0,
+            height + _ABOVE,
+            _clipped(row.note, _NOTE_SHOWN),
+            transform=axes.get_yaxis_transform(),
+            fontsize=8.5,
+            color=MUTED,
+        )
 
 
 def _titles(axes: Axes, height: float, left: str, right: str) -> None:
     across = axes.get_yaxis_transform()
-    axes.text(0, height, left, transform=across)
-    axes.text(1, height, right, transform=across, ha="right")
+    axes.text(0, height, _clipped(left, _TITLE_SHOWN), transform=across)
+    axes.text(1, height, _clipped(right, _TITLE_SHOWN), transform=across, ha="right")
+
+
+def _clipped(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _svg(figure: Figure, name: str, alt: str) -> str:

@@ -89,8 +89,13 @@ WORDS: Final = {
     "not_considered_cancelled": "the decision was cancelled",
     "not_considered_actor_failed": "the actor failed",
     # what a search met
-    "eligible": "rules that apply",
-    "task_scope_mismatch": "rules for other task scopes",
+    "eligible": "rules apply",
+    "task_scope_mismatch": "for other task scopes",
+    "action_already_in_effect": "advise what is in effect already",
+    "action_not_allowed": "advise what is not open any more",
+    # endings
+    "NO_APPLICABLE_ACTION": "nothing was left to try",
+    "BLOCKED_RECALL_SOURCE": "memory was blocked, so that nobody decided",
 }
 
 

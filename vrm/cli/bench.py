@@ -1,0 +1,93 @@
+"""`vrm bench`: how fast the hot paths are here, as ratios to named references measured in the same run.
+
+Nothing of the installation is touched: a bench starts a server of its own in a temporary folder and removes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from vrm.cli.output import AsJson, command, console, progress
+
+app = typer.Typer(
+    help="Measure the hot paths on a throw-away server.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog="Examples: vrm bench ledger; vrm bench recall --json | tail -n 1",
+)
+
+Told = Callable[[str, int, int], None]
+
+
+@app.command("ledger")
+@command
+def ledger(
+    appends: Annotated[int, typer.Option(help="Counted appends with one in flight; others do as many.")] = 1000,
+    as_json: AsJson = False,
+) -> None:
+    """Measure appends against raw commits and an event store, and the integrity check.
+
+    \b
+    Examples:
+      vrm bench ledger
+      vrm bench ledger --appends 5000
+      vrm bench ledger --json | tail -n 1 | jq .append_vs_raw_commit
+    """  # noqa: D301  # \b is an instruction to the help formatter, not an escape
+    from evaluation.bench.ledger import bench_ledger  # noqa: PLC0415  # help does without
+
+    _show(lambda told: bench_ledger(appends, told), as_json=as_json)
+
+
+@app.command("recall")
+@command
+def recall(
+    records: Annotated[int, typer.Option(help="Rules in the store.")] = 2000,
+    model: Annotated[bool, typer.Option(help="Load the real model and time it on a few texts.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Measure search and whole proposals against plain libraries and memory bandwidth.
+
+    Vectors of that many rules are hashes without meaning; the real model is timed on a few texts.
+
+    \b
+    Examples:
+      vrm bench recall
+      vrm bench recall --records 20000
+      vrm bench recall --json | tail -n 1 | jq .semantic_vs_float32_matmul
+    """  # noqa: D301  # as above
+    from evaluation.bench.recall import bench_recall  # noqa: PLC0415  # help does without
+
+    _show(lambda told: bench_recall(records, told, real_model=model), as_json=as_json)
+
+
+def _show(measure: Callable[[Told], dict[str, Any]], *, as_json: bool) -> None:
+    with progress(quiet=as_json) as told:
+        found = measure(told)
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))  # one line, and the last one
+    else:
+        _print(found)
+
+
+def _print(found: dict[str, Any]) -> None:
+    from rich.table import Table  # noqa: PLC0415  # help does without
+
+    out = console()
+    ratios = Table("ratio", "median", "lowest", "highest", "of what", title=f"Benchmark: {found['benchmark']}")
+    for name, ends in found["spread"].items():
+        shown = ("n/a",) * 3 if ends is None else tuple(f"{value:.3g}" for value in (found[name], *ends))
+        ratios.add_row(name, *shown, found["meaning"][name])
+    out.print(ratios)
+    figures = Table("operation", "a second", "p50 ms", "p99 ms", "n", title="Absolute figures")
+    for name, row in found["absolute"].items():
+        if "p50_ms" in row:
+            figures.add_row(name, *(f"{row[key]:g}" for key in ("per_second", "p50_ms", "p99_ms", "n")))
+    out.print(figures)
+    for name, value in found.items():
+        if not isinstance(value, dict) and name not in found["spread"] and name != "benchmark":
+            out.print(f"{name}: {'not available' if value is None else value}")
+    out.print(", ".join(f"{name} {value}" for name, value in (found["settings"] | found["machine"]).items()))
