@@ -1,0 +1,74 @@
+"""Both benchmarks, run small as a user runs them: the shape of the report, never its speed."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from vrm.cli.app import app
+
+LEDGER_RATIOS = {"append_vs_raw_commit", "grouped_vs_raw_commit", "grouped_vs_eventsourcing", "p99_vs_raw_p99"}
+RECALL_RATIOS = {
+    "semantic_vs_float32_matmul", "semantic_vs_memory_bandwidth", "lexical_vs_bm25s", "propose_vs_semantic_scan",
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(open_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The place for temporary files; nothing may be left in it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(open_path))
+    yield open_path
+    assert list(open_path.iterdir()) == []
+
+
+def _report(*arguments: str) -> dict[str, Any]:
+    result = CliRunner().invoke(app, ["bench", *arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout.splitlines()[-1])
+    assert isinstance(found, dict)
+    return found
+
+
+def _check_common(report: dict[str, Any], ratios: set[str]) -> None:
+    assert ratios <= report.keys()
+    assert report["spread"].keys() == ratios <= report["meaning"].keys()
+    for name in ratios:
+        low, high = report["spread"][name]
+        assert 0 < low <= report[name] <= high
+    assert report["rounds"] == 5
+    durable = {name: report["settings"][name] for name in ("fsync", "synchronous_commit", "full_page_writes")}
+    assert set(durable.values()) == {"on"}
+    assert report["machine"]["processors"] > 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_ledger_report() -> None:
+    report = _report("ledger", "--appends", "20")
+    _check_common(report, LEDGER_RATIOS)
+    assert report["absolute"]["append"]["n"] == report["absolute"]["raw_commit"]["n"] == report["n"] == 20
+    assert report["absolute"]["grouped"]["n"] == 5 * report["group"] == 320
+    assert report["fsck_rows_per_second"] > 0
+    assert isinstance(report["memory_growth_mb"], float)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_recall_report() -> None:
+    report = _report("recall", "--records", "120", "--no-model")
+    _check_common(report, RECALL_RATIOS)
+    assert report["index"] == "non_semantic_test_index"
+    assert report["index_seconds_per_1000"].keys() == {"non_semantic_test_index"}
+    assert (report["records"], report["real_model"]) == (120, None)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_report_for_people() -> None:
+    result = CliRunner().invoke(app, ["bench", "ledger", "--appends", "10"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert result.exit_code == 0, result.output
+    assert "append_vs_raw_commit" in result.stdout
+    assert "fsync on" in result.stdout
