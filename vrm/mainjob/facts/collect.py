@@ -65,13 +65,7 @@ def facts_of(
         evidence=evidence_facts(reader, space, evidence, knowledge),
         held_out=_held_out(trials, len(states) * round_.size.decisions),
         journal=_journal(reader, space),
-        policies=_policies(
-            (
-                *_policies_of(reader, space, knowledge),
-                *(each.retrieval_policy for each in told.inputs.values()),
-                *(each.selection_policy for each in told.snapshots.values()),
-            )
-        ),
+        policies=_policies((*_policies_of(reader, space, knowledge), *told.policies)),
         recall_inputs=recall_facts(trials, told),
         seconds=dict(seconds),
         versions=dict(versions),

@@ -18,7 +18,7 @@ from records.decisions import ContextItem, DecisionIntent, RecallContext
 from records.evidence import Attempt, Experience, Intervention, Verification
 from records.outcomes import OutcomeAttemptLink, RecallOutcome
 from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
-from records.values import Disposition
+from records.values import Disposition, PolicyIdentity
 from store.ledger.port import LedgerReader
 from vrm.mainjob.facts.reading import EvidenceIndex, find
 from vrm.mainjob.facts.rules import Knowledge
@@ -48,6 +48,12 @@ class Told:
     indexes: Mapping[str, IndexBuild]
     rule_scopes: Mapping[str, str]
     decisions: int
+
+    @property
+    def policies(self) -> Iterator[PolicyIdentity]:
+        """The policies that knowledge was selected and recalled under."""
+        yield from (each.retrieval_policy for each in self.inputs.values())
+        yield from (each.selection_policy for each in self.snapshots.values())
 
     def active_scopes(self, recall_input_id: str) -> frozenset[str]:
         """Return the task scopes for which a Recall Input holds an active rule."""
