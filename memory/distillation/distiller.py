@@ -4,14 +4,15 @@ Rules kept here:
 
 - the first item of a scope variant leads: it commits Candidate, Decision, record, events and relations. Later items
   commit their own Batch, Disposition and Report, which point at that Decision;
-- a head that already rests on exactly this evidence stands: its Decision covers the item;
+- a head that already rests on exactly this evidence stands: its Decision covers the item. Evidence is the same if its
+  support units are, whichever import of it is read;
 - lifecycle events consume the head that was read; if it moves meanwhile, the commit writes nothing and the item is
   proposed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memory.distillation.drafting import LIVE, Draft
@@ -31,10 +32,11 @@ from records.ids import (
     ExperienceId,
     MemoryId,
     ScopeVariantId,
+    SupportUnitId,
     WorkItemId,
 )
 from records.ingestion import ActiveView, Batch, Report, WorkAssignment, WorkDisposition, WorkItem
-from records.knowledge import LifecycleEvent, MemoryRecord
+from records.knowledge import EvidenceLink, LifecycleEvent, LinkRelation, MemoryRecord
 from records.runtime import Subject
 from records.states import Machine
 from records.values import Disposition
@@ -134,7 +136,9 @@ class KnowledgeDistiller:
         stored = self._reader.get(head.memory_id)
         record = None if stored is None else stored.load()
         verdict = draft.verdict
-        if not isinstance(record, MemoryRecord) or (record.links, record.effect) != (verdict.links, verdict.effect):
+        if not isinstance(record, MemoryRecord) or record.effect != verdict.effect:
+            return None
+        if _support(record.links) != _support(verdict.links):
             return None
         decisions = self._reader.find("distillation-decision", draft.namespace, candidate_id=str(record.candidate_id))
         return (record.candidate_id, DecisionId.check(decisions[0].id)) if decisions else None
@@ -151,6 +155,10 @@ class KnowledgeDistiller:
             lifecycle_policy=self._policies.lifecycle.identity,
             drafting_adapter=DRAFTING_ADAPTER,
         )
+
+
+def _support(links: Iterable[EvidenceLink]) -> frozenset[tuple[LinkRelation, SupportUnitId]]:
+    return frozenset((link.relation, link.support_unit_id) for link in links)
 
 
 def _disposition(
