@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from memory.campaigns import CampaignPorts, Campaigns, Failure
@@ -243,8 +243,9 @@ def effects(
     *,
     seed: int = 0,
     change: tuple[str, object, object] = CHANGE,
+    size: str = "small",
 ) -> list[Trial]:
-    """Return baseline and changed trial of one seed for each dataset root, `deltas[root]` apart."""
+    """Return baseline and changed trial of one seed for each root, `deltas[root]` apart; `size` sets the scope."""
     run_id = stack.body(key).id
     trials = []
     for place, (root, delta) in enumerate(sorted(deltas.items())):
@@ -253,7 +254,7 @@ def effects(
             trials.append(
                 make_trial(
                     stack.namespace,
-                    task=make_task(root),
+                    task=replace(make_task(root), attributes={"problem": "multiclass", "size": size}),
                     seed=seed,
                     change=made,
                     mechanism="baseline" if made is None else f"mechanism-of-{change[0]}",
