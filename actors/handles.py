@@ -78,9 +78,9 @@ class Handle:
 
         Raises:
             VrmError: what the actor raised.
-            UnavailableError: the actor could not be kept alive.
+            UnavailableError: the actor cannot start, or could not be kept alive.
         """
-        reason = "Look into the logs of the cluster."
+        reason = ""
         for _ in range(_TRIES):
             try:
                 return self._answer(getattr(self._living(), method).remote(*arguments))
@@ -91,6 +91,8 @@ class Handle:
             except (RayActorError, GetTimeoutError) as error:
                 reason = str(error).strip().rsplit("\n", 1)[-1]
                 self._handle = None
+                if isinstance(error, RayActorError) and error.actor_init_failed:
+                    raise UnavailableError("actor", self._role.name, f"It cannot start. {reason}") from error
         raise UnavailableError("actor", self._role.name, f"It died again and again. {reason}")
 
     def kill(self) -> None:

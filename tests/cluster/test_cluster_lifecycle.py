@@ -19,6 +19,7 @@ import ray
 
 from actors import cluster
 from records.errors import UnavailableError
+from tests.cluster.installation import session
 from vrm.home import Home
 
 ROOT = Path(__file__).parents[2]
@@ -37,17 +38,6 @@ def home() -> Iterator[Home]:
 def info(home: Home) -> cluster.ClusterInfo:
     """The running cluster of the module, started again if the test before ended it."""
     return cluster.start_local(home.ray, 2, temp=home.ray_temp)
-
-
-def session(head: int | None) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if os.getsid(process.pid) == head and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (psutil.NoSuchProcess, ProcessLookupError):
-            continue
-    return found
 
 
 def second_process(home: Home, body: str) -> str:
@@ -122,6 +112,7 @@ def test_token_is_private_and_needed(home: Home, info: cluster.ClusterInfo) -> N
     wrong.write_text("0" * 64)
     refused = f"""
         from records.errors import UnavailableError
+from tests.cluster.installation import session
         info = cluster.attach(folder)
         try:
             cluster.connect(info.model_copy(update={{"token_path": Path({str(wrong)!r})}}))
@@ -133,7 +124,9 @@ def test_token_is_private_and_needed(home: Home, info: cluster.ClusterInfo) -> N
 
 def test_killed_head_leaves_nothing_behind(home: Home, info: cluster.ClusterInfo) -> None:
     assert info.pid is not None
-    psutil.Process(info.pid).kill()
+    head = psutil.Process(info.pid)
+    head.kill()
+    head.wait(30)
     after = cluster.start_local(home.ray, 2, temp=home.ray_temp)
     assert after.pid != info.pid
     assert session(info.pid) == []
@@ -173,6 +166,7 @@ def test_dead_and_impossible_addresses_fail_in_seconds(home: Home) -> None:
         dead = f"127.0.0.1:{unused.getsockname()[1]}"
     refused = f"""
         from records.errors import UnavailableError
+from tests.cluster.installation import session
         for address in ({dead!r}, "auto", "nowhere.invalid:6379", "127.0.0.1:99999999"):
             try:
                 cluster.connect(cluster.ClusterInfo.from_environment({{"RAY_ADDRESS": address}}))
@@ -196,40 +190,6 @@ def test_refused_start_shows_the_log(tmp_path: Path) -> None:
         cluster.start_local(tmp_path / "ray", 1, temp=too_long)
     assert "refused 3 times" in str(caught.value)
     assert not (tmp_path / "ray" / "cluster.json").exists()
-
-
-@pytest.mark.slow
-def test_job_imports_the_project(open_path: Path) -> None:
-    home = Home(open_path / "h").create()
-    info = cluster.start_local(home.ray, 2, temp=home.ray_temp, dashboard=True)
-    work = open_path / "work"
-    work.mkdir()
-    (work / "job.py").write_text(
-        textwrap.dedent("""
-        import os
-        import store
-        from actors import cluster
-        cluster.connect(cluster.ClusterInfo.from_environment(os.environ))
-        import ray
-        print("project at", os.path.dirname(os.path.dirname(store.__file__)), ray.get_runtime_context().namespace)
-        """)
-    )
-    submit = [sys.executable, "-m", "ray.scripts.scripts", "job", "submit"]
-    try:
-        assert info.dashboard is not None
-        done = subprocess.run(
-            [*submit, f"--address={info.dashboard}", f"--working-dir={work}", "--", "python", "job.py"],
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-            env=os.environ | info.environment(),
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert f"project at {ROOT} vrm" in done.stdout
-    finally:
-        cluster.stop(home.ray)
-    assert session(info.pid) == []
 
 
 def test_session_cluster(ray_cluster: cluster.ClusterInfo) -> None:
