@@ -6,6 +6,7 @@ those of real rules. Number `i` always gives the same record.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from policies.distillation_policy import distillation_policy
 from records.base import Record
 from records.canonical import digest_bytes, metric_text
 from records.evidence import EvaluationContract, Hypothesis, VerificationKind
-from records.ids import CandidateId, EvidenceSnapshotId, RunId
+from records.ids import CandidateId, EvidenceSnapshotId, RunId, TaskScopeId
 from records.knowledge import KnowledgeCandidate, MemoryRecord, family_id, scope_variant_id
 from records.values import (
     ActionKind,
@@ -83,12 +84,12 @@ def task(number: int) -> TaskIdentity:
 def hypothesis(number: int) -> Hypothesis:
     """Return a record of one row: what a governed append of a single record writes."""
     change = _change(number)
-    subject = task(number)
+    scope, described = _scope(number % len(_SCOPES))
     return Hypothesis.build(
         namespace=SPACE,
         created_at=NOW,
-        task_scope_id=subject.task_scope_id,
-        statement=f"{_claim(change)} Checked as statement {number} on {subject.scope_description}.",
+        task_scope_id=scope,
+        statement=f"{_claim(change)} Checked as statement {number} on {described}.",
         mechanism=change.mechanism,
         expected_metric=METRIC,
     )
@@ -185,6 +186,13 @@ def rule_scope(subject: TaskIdentity) -> MemoryScope:
         budget_class=BUDGET,
         visibility="public",
     )
+
+
+@lru_cache(maxsize=len(_SCOPES))
+def _scope(number: int) -> tuple[TaskScopeId, str]:
+    """Return id and words of a scope; making them is no part of an append, so it is done once."""
+    subject = task(number)
+    return subject.task_scope_id, subject.scope_description
 
 
 def _subject(number: int) -> TaskIdentity:
