@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from memory.ports import CoordinatorPort, Fence, RunOwnerPort
 from records.appends import Append, AppendReceipt, Proposal
 from records.errors import VrmError
+from records.runtime import Authorization
 from records.states import Machine, Phase
 from store.artifacts import ArtifactStore
 from store.runtime.port import RuntimeReader
@@ -48,9 +49,13 @@ class Spine:
         return [answer for group in chunks(appends, GROUP) for answer in self._coordinator.append_direct(group)]
 
     def recover(self, runtime: RuntimeReader) -> list[AppendReceipt | VrmError]:
-        """Resolve every authorization that was granted and never settled; safe to run at any time, by anyone."""
-        waiting = [subject.id for subject in runtime.find(Machine.AUTHORIZATION, [Phase.GRANTED])]
-        return [answer for group in chunks(waiting, GROUP) for answer in self._settle(group)]
+        """Resolve every authorization that was granted and never settled; safe to run at any time, by anyone.
+
+        They are appended in the order in which they were granted, because one may rest on what another one writes.
+        """
+        found = runtime.find(Machine.AUTHORIZATION, [Phase.GRANTED])
+        waiting = sorted((Authorization.load(subject.body).granted_at, subject.id) for subject in found)
+        return [answer for group in chunks(waiting, GROUP) for answer in self._settle([key for _, key in group])]
 
     def _settle(self, authorization_ids: Sequence[str], fences: Sequence[Fence] = ()) -> list[AppendReceipt | VrmError]:
         appended = self._coordinator.append_granted(authorization_ids, fences)
