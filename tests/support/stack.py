@@ -244,26 +244,32 @@ def effects(
     seed: int = 0,
     change: tuple[str, object, object] = CHANGE,
     size: str = "small",
+    configs: tuple[str, str] | None = None,
+    **fields: Any,
 ) -> list[Trial]:
-    """Return baseline and changed trial of one seed for each root, `deltas[root]` apart; `size` sets the scope."""
+    """Return baseline and changed trial of one seed for each root, `deltas[root]` apart.
+
+    `size` sets the task scope, `configs` the digests of both configurations; other fields go into every trial.
+    """
     run_id = stack.body(key).id
+    before, after = configs or (digest("config None"), digest(f"config {change}"))
     trials = []
     for place, (root, delta) in enumerate(sorted(deltas.items())):
-        for made, value in ((None, 0.7 + place / 100), (change, 0.7 + place / 100 + delta)):
+        task = replace(make_task(root), attributes={"problem": "multiclass", "size": size})
+        for made, value, config in ((None, 0.0, before), (change, delta, after)):
             left = f"predictions of {root}, seed {seed}, {made}".encode()
-            trials.append(
-                make_trial(
-                    stack.namespace,
-                    task=replace(make_task(root), attributes={"problem": "multiclass", "size": size}),
-                    seed=seed,
-                    change=made,
-                    mechanism="baseline" if made is None else f"mechanism-of-{change[0]}",
-                    run_id=run_id,
-                    iteration=0 if made is None else 1,
-                    artifacts=(stack.stores.artifacts.reference("predictions", left),),
-                    verified={"balanced_accuracy": round(value, 6)},
-                )
-            )
+            own = {
+                "task": task,
+                "seed": seed,
+                "change": made,
+                "mechanism": "baseline" if made is None else f"mechanism-of-{change[0]}",
+                "run_id": run_id,
+                "iteration": 0 if made is None else 1,
+                "config_digest": config,
+                "artifacts": (stack.stores.artifacts.reference("predictions", left),),
+                "verified": {"balanced_accuracy": round(0.7 + place / 100 + value, 6)},
+            }
+            trials.append(make_trial(stack.namespace, **(own | fields)))
     return trials
 
 
