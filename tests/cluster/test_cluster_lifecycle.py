@@ -112,7 +112,6 @@ def test_token_is_private_and_needed(home: Home, info: cluster.ClusterInfo) -> N
     wrong.write_text("0" * 64)
     refused = f"""
         from records.errors import UnavailableError
-from tests.cluster.installation import session
         info = cluster.attach(folder)
         try:
             cluster.connect(info.model_copy(update={{"token_path": Path({str(wrong)!r})}}))
@@ -166,7 +165,6 @@ def test_dead_and_impossible_addresses_fail_in_seconds(home: Home) -> None:
         dead = f"127.0.0.1:{unused.getsockname()[1]}"
     refused = f"""
         from records.errors import UnavailableError
-from tests.cluster.installation import session
         for address in ({dead!r}, "auto", "nowhere.invalid:6379", "127.0.0.1:99999999"):
             try:
                 cluster.connect(cluster.ClusterInfo.from_environment({{"RAY_ADDRESS": address}}))
