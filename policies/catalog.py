@@ -196,12 +196,12 @@ class InterventionCatalog(BaseModel):
         return self.effective_config({name: config[name] for name in self.knobs})
 
 
-@lru_cache
 def value_text(value: object) -> str:
     """Return a knob value as the canonical JSON text that records hold."""
     return canonical_bytes(normalise(value)).decode()
 
 
+@lru_cache
 def load_catalog(name: str) -> InterventionCatalog:
     """Load a shipped catalog by its name with version, e.g. `tabular-svm-v1`.
 

@@ -39,8 +39,10 @@ def canonical_bytes(value: object) -> bytes:
     Raises:
         InvalidRecordError: a part of `value` has no canonical form; the error names the path to it.
     """
-    _check(value, "$")
-    return rfc8785.dumps(value)  # type: ignore[arg-type]  # _check has proved that it is strict JSON
+    if _is_plain(value, "$"):
+        # RFC 8785 and the standard library differ only in how they write floats and sort keys beyond ASCII.
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return rfc8785.dumps(value)  # type: ignore[arg-type]  # it was proved to be strict JSON
 
 
 def parse_canonical(data: bytes | str) -> Any:
@@ -106,25 +108,31 @@ def metric_text(value: float) -> str:
     return rfc8785.dumps(float(value) if value else 0.0).decode("ascii")
 
 
-def _check(value: object, path: str) -> None:
+def _is_plain(value: object, path: str) -> bool:
+    """Prove that `value` is strict JSON, and tell whether it has neither floats nor keys beyond ASCII."""
     match value:
         case None | bool():
-            return
+            return True
         case str():
             _check_text(value, path)
+            return True
         case int() | float():
             _check_number(value, path)
+            return isinstance(value, int)
         case dict():
-            for key, item in value.items():
-                if not isinstance(key, str):
-                    raise InvalidRecordError(path, key, "Object keys are strings.")
-                _check_text(key, f"{path}.{key}")
-                _check(item, f"{path}.{key}")
+            parts = [_is_plain_entry(key, item, path) for key, item in value.items()]
         case list() | tuple():
-            for index, item in enumerate(value):
-                _check(item, f"{path}[{index}]")
+            parts = [_is_plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
         case _:
             raise InvalidRecordError(path, type(value).__name__, "Only JSON values have canonical bytes.")
+    return all(parts)
+
+
+def _is_plain_entry(key: object, item: object, path: str) -> bool:
+    if not isinstance(key, str):
+        raise InvalidRecordError(path, key, "Object keys are strings.")
+    _check_text(key, f"{path}.{key}")
+    return _is_plain(item, f"{path}.{key}") and key.isascii()
 
 
 def _check_number(value: float, path: str) -> None:

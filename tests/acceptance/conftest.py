@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @dataclass(frozen=True)
 class Product:
-    """An installation in a home of its own."""
+    """An installation in a home of its own, and the commands that were left running in it."""
 
     home: Path
+    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -31,14 +32,16 @@ class Product:
         return os.environ | {"VRM_HOME": str(self.home)}
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a command and return its process; the caller ends it."""
-        return subprocess.Popen(
+        """Start a command and return its process; it is ended with the product, if it still runs then."""
+        process = subprocess.Popen(
             [VRM, *arguments],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        self.running.append(process)
+        return process
 
     def call(self, *arguments: str, code: int = 0) -> str:
         """Run a command to its end, check its exit code, and return what it printed."""
@@ -61,6 +64,9 @@ def new_product() -> Iterator[Product]:
     try:
         yield product
     finally:
+        for process in product.running:
+            process.kill()
+            process.wait()
         product.call("down")
         shutil.rmtree(folder)
 

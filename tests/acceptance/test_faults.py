@@ -20,9 +20,9 @@ FITS = len(development_tasks(SMALL)) * (1 + len(SMALL.contrasts or ()))
 TRIALS = len(held_out_tasks(SMALL)) * 2
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def product() -> Iterator[Product]:
-    """A home of its own for each module of faults."""
+    """A home of its own for each fault."""
     yield from new_product()
 
 

@@ -111,5 +111,5 @@ def test_another_process_finds_the_owners(product: Product, first_round: dict[st
         [sys.executable, "-c", program], cwd=ROOT, env=product.environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    for role in ("commit-coordinator", "run-owner", "lifecycle-head-0", "distiller-0", "retriever-0", "embedder"):
+    for role in ("commit-coordinator", "run-owner", "lifecycle-head-", "distiller-", "retriever-", "embedder"):
         assert role in done.stdout

@@ -10,6 +10,7 @@ import unicodedata
 from typing import Any
 
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -211,3 +212,8 @@ def test_any_text_is_refused_or_kept(text: str) -> None:
         assert not (proper and unicodedata.is_normalized("NFC", text))
     else:
         assert json.loads(data) == text
+
+
+@given(JSON)
+def test_the_short_way_writes_what_the_rfc_8785_library_writes(value: Any) -> None:
+    assert canonical_bytes(value) == rfc8785.dumps(value)
