@@ -81,14 +81,3 @@ def test_kill_minus_nine_of_owner_worker_and_driver_loses_and_doubles_nothing(pr
     assert report["clean"], report
     assert product.json("status")["unresolved_authorizations"] == []
     watch.close()
-
-
-def test_a_server_killed_between_runs_comes_back_with_everything(product: Product) -> None:
-    product.json("run", "--size", "small")
-    before = product.json("status")["records"]
-    home = Home(product.home)
-    pid = EmbeddedPostgres(home.postgres, home.postgres_sockets).pid()
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
-    assert product.json("fsck")["clean"]
-    assert product.json("status")["records"] == before

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from store.server import EmbeddedPostgres
 from tests.acceptance.conftest import ROOT, Product
+from vrm.home import Home
 from vrm.mainjob.plan import SMALL, development_tasks, held_out_tasks
 
 ATTRIBUTES = ("problem_type=binary", "class_balance=imbalanced", "size_band=small", "feature_kinds=numeric")
@@ -113,3 +117,18 @@ def test_another_process_finds_the_owners(product: Product, first_round: dict[st
     assert done.returncode == 0, done.stderr
     for role in ("commit-coordinator", "run-owner", "lifecycle-head-", "distiller-", "retriever-", "embedder"):
         assert role in done.stdout
+
+
+def test_a_server_that_was_killed_comes_back_with_everything_and_the_owners_go_on(
+    product: Product, first_round: dict[str, Any]
+) -> None:
+    assert first_round
+    before = product.json("status")["records"]
+    home = Home(product.home)
+    pid = EmbeddedPostgres(home.postgres, home.postgres_sockets).pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert product.json("fsck")["clean"]
+    assert product.json("status")["records"] == before
+    product.json("distil")
+    assert product.json("fsck")["clean"]
