@@ -112,8 +112,11 @@ def _link(reader: LedgerReader, append: Append) -> Refusal | None:
     for link in _of(append, OutcomeAttemptLink):
         outcome = _read(reader, link.outcome_id, RecallOutcome)
         attempt = _read(reader, link.attempt_id, Attempt)
-        if outcome is None or attempt is None:
-            return _precondition("outcome or attempt is not in the Ledger")
+        experience = _read(reader, link.experience_id, Experience)
+        if outcome is None or attempt is None or experience is None:
+            return _precondition("outcome, attempt or experience is not in the Ledger")
+        if experience.attempt_id != attempt.id:
+            return _precondition("the experience is of another attempt")
         if (
             outcome.run_id != attempt.run_id
             or not link.config_digest == attempt.config_digest == outcome.effective_config_digest
