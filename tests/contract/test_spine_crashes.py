@@ -222,5 +222,5 @@ def account(study: Study) -> dict[str, Any]:
     return {noun: len(items) for noun, items in found.items()} | {
         "links": len(links),
         "outcome": (outcome.source_status, outcome.decision_status, len(outcome.dispositions)),  # type: ignore[attr-defined]
-        "phase": study._phase(),
+        "phase": study.phase(),
     }

@@ -210,16 +210,16 @@ class Study:
     def decide(self) -> RecallOutcome:
         """Take the decision from wherever it stands to its linked outcome."""
         self.stack.owner.apply([admission(self.stack.body(f"{self.key}/{self.arm}"), ["trial"])])
-        if self._phase() is None:
-            self._carry(Transition.APPEND_INTENT, Authority.ADMISSION, self.view, self.intent)
-        context = self._context() if self.arm == "memory" else None
+        if self.phase() is None:
+            self.carry(Transition.APPEND_INTENT, Authority.ADMISSION, self.view, self.intent)
+        context = self.context() if self.arm == "memory" else None
         answer = self.answer(context)
         given = [memory_binding(self.intent, context), planner_envelope(self.intent, answer)]
         self.stack.spine._artifacts.publish_many([canonical_bytes(part) for part in given])
         verified = self._execute(answer, context)
-        outcome = outcome_of(Decided(self.intent, context, answer, verified.config_digest))
-        if self._phase() is not Phase.OUTCOME_COMMITTED:
-            self._carry(Transition.APPEND_OUTCOME, Authority.NORMAL, outcome)
+        outcome = self.outcome(context, answer, verified.config_digest)
+        if self.phase() is not Phase.OUTCOME_COMMITTED:
+            self.carry(Transition.APPEND_OUTCOME, Authority.NORMAL, outcome)
         link = link_of(outcome, verified)
         all_good(self.stack.spine.direct([Append.direct(Transition.LINK_ATTEMPT, f"link/{outcome.id}", (link,))]))
         self.stack.complete(self.run_id)
@@ -237,6 +237,10 @@ class Study:
             view=self.view,
         )
         return plan(question, planner_policy())
+
+    def outcome(self, context: RecallContext | None, answer: PlannerAnswer, config_digest: str) -> RecallOutcome:
+        """Return the account of the decision if this configuration was executed."""
+        return outcome_of(Decided(self.intent, context, answer, config_digest))
 
     def trial(self, answer: PlannerAnswer, context: RecallContext | None) -> Trial:
         """Return the made-up experiment that carries out an answer."""
@@ -264,13 +268,15 @@ class Study:
     def _artifact(self, data: bytes) -> ArtifactRef:
         return self.stack.stores.artifacts.reference("predictions", data)
 
-    def _phase(self) -> Phase | None:
+    def phase(self) -> Phase | None:
+        """Return where the decision stands."""
         subject = self.stack.stores.runtime.subject(Machine.DECISION, str(self.intent.id))
         return None if subject is None else subject.phase
 
-    def _carry(self, transition: Transition, authority: Authority, *records: Record) -> AppendReceipt:
+    def proposal(self, transition: Transition, authority: Authority, *records: Record) -> Proposal:
+        """Return a proposal about the decision as it stands."""
         subject = self.stack.stores.runtime.subject(Machine.DECISION, str(self.intent.id))
-        proposal = Proposal(
+        return Proposal(
             namespace=self.stack.namespace,
             transition=transition,
             authority=authority,
@@ -281,11 +287,15 @@ class Study:
             fence=subject.fence if subject else 1,
             records=Proposal.bodies(records),
         )
-        (receipt,) = all_good(self.stack.spine.carry([proposal]))
+
+    def carry(self, transition: Transition, authority: Authority, *records: Record) -> AppendReceipt:
+        """Carry a proposal about the decision; it must commit."""
+        (receipt,) = all_good(self.stack.spine.carry([self.proposal(transition, authority, *records)]))
         assert receipt.committed, receipt
         return receipt
 
-    def _context(self) -> RecallContext:
+    def context(self) -> RecallContext:
+        """Return the context that is there, or recall and commit it."""
         stored = self.stack.stores.ledger.find(
             "decision-recall-context", self.stack.namespace, intent_id=str(self.intent.id)
         )
@@ -303,7 +313,7 @@ class Study:
         )
         recall = retriever.propose(self.intent, self.request, retriever.load(self.recall_input), now=NOW)
         assert isinstance(recall, Recall), recall
-        self._carry(Transition.APPEND_CONTEXT, Authority.NORMAL, recall.context)
+        self.carry(Transition.APPEND_CONTEXT, Authority.NORMAL, recall.context)
         return recall.context
 
     def _execute(self, answer: PlannerAnswer, context: RecallContext | None) -> Verified:
