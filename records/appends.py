@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from records.base import Digest, Model, Name, Namespace, Payload, Record, load_record
+from records.base import NAME_PATTERN, Digest, Model, Name, Namespace, Payload, Record, load_record
 from records.canonical import domain_digest
-from records.errors import IntegrityError
+from records.errors import IntegrityError, InvalidInputError
 from records.flows import Authority, Transition
 from records.ids import EventId, NoCommitId, RunId
 from records.knowledge import HeadMove, LifecycleEvent
@@ -94,7 +95,13 @@ class Append:
 
     @classmethod
     def direct(cls, transition: Transition, operation_key: str, records: tuple[Record, ...]) -> Self:
-        """Make a direct append; its request digest covers the ids of the records, so times cannot differ in a retry."""
+        """Make a direct append; its request digest covers the ids of the records, so times cannot differ in a retry.
+
+        Raises:
+            InvalidInputError: the key is not a name.
+        """
+        if not re.fullmatch(NAME_PATTERN, operation_key):
+            raise InvalidInputError("operation key", operation_key, "Use up to 200 letters, digits and _ . : / + -.")
         request = {"transition": transition.value, "ids": [str(record.id) for record in records]}
         return cls(
             namespace=records[0].namespace,

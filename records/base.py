@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, StringConstraints, ValidationError
 from pydantic_core import CoreSchema, core_schema
@@ -28,7 +28,8 @@ from records.errors import InvalidRecordError
 
 Digest = Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)]
 Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,199}$")]
+NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,199}$"
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 
 

@@ -9,6 +9,7 @@ ended asks once more whether it is still the owner, and is told so if it is not.
 
 from __future__ import annotations
 
+import select
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -80,6 +81,20 @@ def fenced(resource: str, epoch: int, now: int | None) -> FencedError:
     return FencedError(resource, f"epoch {epoch}, now {now}", "Another owner took over; stop and look it up.")
 
 
+def ended(connection: Connection) -> bool:
+    """Tell whether the server has ended an idle connection, without asking it anything.
+
+    Nobody here listens for notifications, so what can be read from an idle connection is the server's last word; its
+    end is seen by reading on.
+    """
+    try:
+        while select.select([connection.fileno()], [], [], 0)[0]:
+            connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return True
+    return connection.pgconn.status != psycopg.pq.ConnStatus.OK
+
+
 class Writer:
     """The writing connection of an owner: one transaction at a time, opened again after the server ended it.
 
@@ -128,7 +143,7 @@ class Writer:
                 self._connection.close()
 
     def _open(self) -> Connection:
-        if self._connection is None or self._connection.closed:
+        if self._connection is None or self._connection.closed or ended(self._connection):
             self._connection = connect(self._dsn, self._holder)
             for resource, number in self._claimed.items():
                 rebind(self._connection, self._schema, resource, number)

@@ -264,8 +264,7 @@ class TestLostConnections:
         append = evidence_append(make_evidence(pg.namespace))
         (first,) = pg.good(append)
         self.kill(ledger_database, backend(store))
-        with pytest.raises(UnavailableError):
-            pg.commit(append)
+        # The connection was idle when it was ended, which is noticed before it is used again.
         assert pg.good(append) == [first]
 
     def test_reads_find_their_way_back(self, pg: Writer, store: PostgresLedger, ledger_database: Addresses) -> None:

@@ -94,7 +94,7 @@ def crash_and_go_on(stores: Stores, namespace: str, drive: Driver, faults: Fault
     return successor
 
 
-def require_clean(stack: Stack, artifacts: ArtifactStore | None) -> None:
+def require_clean(stack: Stack, artifacts: ArtifactStore) -> None:
     with stack.stores.ledger.reading() as reader:
         report = fsck(reader, stack.stores.runtime, artifacts)
     assert not report.violations
@@ -174,15 +174,18 @@ class TestPostgres:
 
     def test_a_decision_survives_a_crash(self, ledger: LedgerStore, runtime: RuntimeStore) -> None:
         every_decision(Stores(ledger, runtime, ArtifactStore(f"memory://{fresh_namespace()}")), step=5)
+        with ledger.reading() as reader:
+            assert not fsck(reader, runtime, None).violations
 
 
 @pytest.mark.slow
 def test_a_decision_survives_a_crash_at_every_call() -> None:
     with in_memory() as stores:
-        every_decision(stores, step=1)
+        stack = every_decision(stores, step=1)
+        require_clean(stack, stores.artifacts)
 
 
-def every_decision(stores: Stores, step: int) -> None:
+def every_decision(stores: Stores, step: int) -> Stack:
     """Take one decision per arm and call, each in a Run of its own, crashed at that call; compare with an uncut one."""
     namespace = fresh_namespace()
     stack = Stack(stores, namespace)
@@ -201,7 +204,8 @@ def every_decision(stores: Stores, step: int) -> None:
                 study = Study(successor, key, arm, recall_input)
                 study.decide()
                 assert account(study) == wanted, (arm, faults.calls[at - 1], after)
-    require_clean(Stack(stores, namespace), stores.artifacts)
+    assert not stack.granted()
+    return stack
 
 
 def account(study: Study) -> dict[str, Any]:

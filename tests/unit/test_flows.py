@@ -6,12 +6,14 @@ import itertools
 
 import pytest
 
+from records.appends import Append
 from records.base import KINDS
 from records.errors import InvalidInputError
 from records.flows import FLOWS, Authority, Transition, require_legal
 from records.outcomes import NoCommitReason
 from records.states import ARROWS, STARTS
 from store.ledger import schema
+from tests.support.trials import make_evidence
 
 COMMON = ["PRECONDITION_CONFLICT", "CANONICAL_RECORD_CONFLICT", "AUTHORIZED_PAYLOAD_REJECTED"]
 
@@ -93,3 +95,9 @@ def test_every_grant_has_a_way_back() -> None:
 
 def test_reasons_are_all_used() -> None:
     assert {reason for flow in FLOWS.values() for reason in flow.reasons} == set(NoCommitReason)
+
+
+@pytest.mark.parametrize("key", ["", "with space", "tab\t", "x" * 201, "-first", "new\n"])
+def test_an_operation_key_is_a_name(key: str) -> None:
+    with pytest.raises(InvalidInputError, match="operation key"):
+        Append.direct(Transition.APPEND_EVIDENCE, key, make_evidence("demo"))
