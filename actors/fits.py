@@ -1,7 +1,8 @@
 """Experiments as Ray tasks: the custodian's split, the fits, the evaluator; three tasks that share no secret.
 
-A fit task gets the public problem only. Its predictions and configuration go into the artifact store before anything is
-returned, so that a driver which dies loses no result that it was told of.
+A fit task gets the public problem only. Its predictions, and the configuration, environment and data digests that they
+came from, go into the artifact store before anything is returned, so that a driver which dies loses no result that it
+was told of.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ray.exceptions import RayTaskError
 from actors.settings import now
 from experiments.evaluator.client import evaluate
 from experiments.evaluator.protocol import EvaluationRequest, EvaluationResult, EvaluatorSettings
+from experiments.fingerprint import environment
 from experiments.tabular.custody import CustodyReceipt, take_custody
 from experiments.tabular.pipelines import fit_predict, predictions_bytes
 from experiments.tabular.tasks import load_task
@@ -24,6 +26,9 @@ from records.canonical import canonical_bytes
 from records.errors import VrmError
 from records.values import ArtifactRef
 from store.artifacts import ArtifactStore
+
+_JSON = "application/json"
+_MEDIA = {"predictions": "application/zip"}
 
 
 @dataclass(frozen=True)
@@ -52,12 +57,27 @@ class Fit:
 
 
 @dataclass(frozen=True)
+class Problem:
+    """What the runner gets of a task: the public file, its digest and the seed; nothing of the labels."""
+
+    task: str
+    path: str
+    sha256: str
+    seed: int
+
+
+@dataclass(frozen=True)
 class Block:
     """Configurations to fit on one problem, one after the other, with the custodian's receipt for it."""
 
     custody: CustodyReceipt
     configs: tuple[Config, ...]
-    seed: int
+
+    @property
+    def problem(self) -> Problem:
+        """The public half of the receipt."""
+        custody = self.custody
+        return Problem(custody.task_name, str(custody.problem_path), custody.problem_sha256, custody.seed)
 
 
 def split_all(seeds: Mapping[str, Sequence[int]], folders: Folders) -> Iterator[CustodyReceipt]:
@@ -69,12 +89,7 @@ def split_all(seeds: Mapping[str, Sequence[int]], folders: Folders) -> Iterator[
 
 def fit_blocks(blocks: Sequence[Block], folders: Folders) -> Iterator[tuple[int, list[Fit]]]:
     """Fit blocks in parallel; yields the place of a block and its fits, as they are finished."""
-    running = {
-        _fit_all.remote(
-            str(block.custody.problem_path), block.custody.problem_sha256, block.configs, block.seed, folders
-        ): place
-        for place, block in enumerate(blocks)
-    }
+    running = {_fit_all.remote(block.problem, block.configs, folders): place for place, block in enumerate(blocks)}
     while running:
         done, _ = ray.wait(list(running), num_returns=1)
         yield running.pop(done[0]), ray.get(done[0])
@@ -107,10 +122,10 @@ def _split(task_name: str, seeds: Sequence[int], folders: Folders) -> list[Custo
 
 
 @ray.remote(num_cpus=1)
-def _fit_all(problem: str, problem_sha256: str, configs: Sequence[Config], seed: int, folders: Folders) -> list[Fit]:
+def _fit_all(problem: Problem, configs: Sequence[Config], folders: Folders) -> list[Fit]:
     """The runner: fit several configurations on one problem, one after the other."""
     artifacts = ArtifactStore(folders.artifacts_url)
-    return [_fit(Path(problem), problem_sha256, config, seed, artifacts) for config in configs]
+    return [_fit(problem, config, artifacts) for config in configs]
 
 
 @ray.remote(num_cpus=1)
@@ -127,16 +142,23 @@ def _judge(
     )
 
 
-def _fit(problem: Path, sha256: str, config: Config, seed: int, artifacts: ArtifactStore) -> Fit:
+def _fit(problem: Problem, config: Config, artifacts: ArtifactStore) -> Fit:
+    """Fit one configuration and store what it left: predictions, and what they came from."""
     started = now()
-    predictions = fit_predict(problem, config, seed, sha256)
+    predictions = fit_predict(Path(problem.path), config, problem.seed, problem.sha256)
     completed = now()
-    data, settings = predictions_bytes(predictions), canonical_bytes(config)
-    digests = artifacts.publish_many([data, settings])
+    dataset = {"task": problem.task, "seed": problem.seed, "problem_sha256": problem.sha256}
+    left = {
+        "predictions": predictions_bytes(predictions),
+        "config": canonical_bytes(config),
+        "environment": canonical_bytes(environment()),
+        "dataset": canonical_bytes(dataset),
+    }
+    digests = artifacts.publish_many(list(left.values()))
     return Fit(
-        artifacts=(
-            ArtifactRef(role="predictions", sha256=digests[0], size_bytes=len(data)),
-            ArtifactRef(role="config", sha256=digests[1], size_bytes=len(settings), media_type="application/json"),
+        artifacts=tuple(
+            ArtifactRef(role=role, sha256=digest, size_bytes=len(data), media_type=_MEDIA.get(role, _JSON))
+            for (role, data), digest in zip(left.items(), digests, strict=True)
         ),
         started_at=started,
         completed_at=completed,

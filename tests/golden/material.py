@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from memory.evidence import value_text
+from policies.catalog import value_text
 from records.base import KINDS, Frontier, Id, Kind, Record
 from records.decisions import citation_id
 from records.flows import FLOWS

@@ -104,7 +104,7 @@ class _Trials:
             run_id=state.run_id,
         )
         metrics = {} if result is None else {STEERING: result[0], PRIMARY.name: result[1], "test_accuracy": result[1]}
-        parts = (f"{state.task} {state.arm} {iteration} {role}" for role in ("predictions", "config"))
+        parts = (f"{state.task} {state.arm} {iteration} {role}" for role in self._contract.required_artifacts)
         records = bundle_records(
             Trial(
                 namespace=self._world.namespace,

@@ -118,9 +118,7 @@ class Experiments:
         for setting in settings:
             groups[setting.task, setting.seed].append(setting)
         places = list(groups)
-        blocks = [
-            Block(self._splits[place], tuple(setting.config for setting in groups[place]), place[1]) for place in places
-        ]
+        blocks = [Block(self._splits[place], tuple(setting.config for setting in groups[place])) for place in places]
         for number, fits in fit_blocks(blocks, self._job.folders):
             custody, group = blocks[number].custody, groups[places[number]]
             yield [Finished(setting, fit, custody) for setting, fit in zip(group, fits, strict=True)]

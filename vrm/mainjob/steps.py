@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
+
 from memory.campaigns import Failure
 from memory.leases import admission, completion
 from memory.ports import all_good
@@ -21,8 +23,8 @@ from vrm.mainjob.job import Job
 from vrm.mainjob.plan import arms, development_tasks
 from vrm.mainjob.tabular import Setting
 
-ROUNDS_OF_RETRY = 5
-"""How often work that a race or a crash left waiting is taken up again within one job."""
+PATIENCE_SECONDS = 30.0
+"""How long work that was refused is taken up again; a reservation of a driver that died lapses well within it."""
 
 
 def sweep_settings(job: Job, catalog: InterventionCatalog, run_id: RunId) -> list[Setting]:
@@ -86,12 +88,20 @@ def capture(job: Job) -> EvidenceSnapshotId:
 
 
 def distil(job: Job, snapshot_id: EvidenceSnapshotId) -> None:
-    """Distil every waiting item; what a race left waiting is taken up again, a few times."""
+    """Distil every waiting item; what a race or a dead driver's reservation left waiting is taken up again."""
+    passes = Retrying(
+        retry=retry_if_result(bool),
+        stop=stop_after_delay(PATIENCE_SECONDS),
+        wait=wait_exponential(multiplier=0.1, max=2),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else True,
+    )
     with job.step("Distillation: propose, grant, append", len(job.campaigns.waiting())) as advance:
-        for _ in range(ROUNDS_OF_RETRY):
+
+        def once() -> bool:
             job.failures = job.campaigns.distil(snapshot_id, job.owners.distillers, advance)
-            if not job.campaigns.waiting():
-                return
+            return bool(job.campaigns.waiting())
+
+        passes(once)
     if job.failures:
         raise job.failures[0].error
 

@@ -44,7 +44,7 @@ def contract_of(namespace: str, domain: str) -> EvaluationContract:
         evaluator="experiments.evaluator",
         evaluator_digest=evaluator_digest(),
         timeout_seconds=int(EVALUATOR.timeout_seconds),
-        required_artifacts=("predictions", "config"),
+        required_artifacts=("predictions", "config", "environment", "dataset"),
     )
 
 

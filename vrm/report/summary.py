@@ -105,17 +105,21 @@ def _counted(counts: Iterable[Tally]) -> Iterator[tuple[str, ...]]:
 
 
 def _decisions(facts: RoundFacts) -> Section:
+    """Tell the decisions that a card reached; the page tells all of them."""
     held_out = facts.held_out
-    rows = tuple(
-        row
+    every = [
+        (trial, arm, each)
         for trial in held_out.trials
         for arm in (trial.control, trial.memory)
         for each in arm.decisions
-        for row in (_decision(trial, arm, each),)
+    ]
+    rows = tuple(_decision(*told) for told in every if told[2].cards)
+    line = (
+        f"{held_out.with_outcome} of {held_out.planned} planned decisions have an outcome; "
+        f"{len(rows)} were given cards, and are told here. The others are on the page."
     )
-    lines = (f"{held_out.with_outcome} of {held_out.planned} planned decisions have an outcome.",)
     header = ("task", "arm", "#", "memory", "cards", "tried", "judged", "in effect")
-    return Section(title="Held-out decisions", header=header, rows=rows, lines=lines)
+    return Section(title="Held-out decisions", header=header, rows=rows, lines=(line,))
 
 
 def _decision(trial: TrialFacts, arm: ArmFacts, each: DecisionFacts) -> tuple[str, ...]:
