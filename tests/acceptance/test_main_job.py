@@ -132,3 +132,15 @@ def test_a_server_that_was_killed_comes_back_with_everything_and_the_owners_go_o
     assert product.json("status")["records"] == before
     product.json("distil")
     assert product.json("fsck")["clean"]
+
+
+def test_the_example_of_the_readme_runs(product: Product, first_round: dict[str, Any]) -> None:
+    assert first_round
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(example.splitlines()) <= 16
+    done = subprocess.run(
+        [sys.executable, "-c", example], cwd=ROOT, env=product.environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "recommend class_weight" in done.stdout
+    assert "ok ok_cards_returned" in done.stdout

@@ -1,0 +1,40 @@
+"""What outsiders may import, and what the command line offers: small, explicit, and named in the README."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import vrm
+from vrm.cli.app import app
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "bench")
+
+
+def test_every_exported_name_is_there_and_none_other() -> None:
+    assert vrm.__all__ == sorted(vrm.__all__)
+    assert vrm.__all__ == ["Answer", "Memory", "Question", "VrmError", "connect"]
+    for name in vrm.__all__:
+        assert getattr(vrm, name).__doc__
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = vrm.nothing
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example_and_json(command: str) -> None:
+    shown = CliRunner().invoke(app, [command, "--help"])
+    assert shown.exit_code == 0
+    parts = ["list", "show"] if command == "knowledge" else ["ledger", "recall"] if command == "bench" else [""]
+    for part in parts:
+        text = CliRunner().invoke(app, [command, *part.split(), "--help"]).output
+        assert "--json" in text
+        assert re.search(rf"vrm {command} ?{part}", text), text
+
+
+def test_the_readme_names_commands_that_exist() -> None:
+    named = set(re.findall(r"vrm ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert named <= {*COMMANDS, "turns", "runs"}, named
