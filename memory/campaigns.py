@@ -163,7 +163,7 @@ class Campaigns:
         for group in chunks(self.waiting(), GROUP):
             requests = self._lease(group, snapshot_id)
             proposals = distiller.propose(requests)
-            failures += failed([str(item.id) for item, _ in group], self._commit(proposals))
+            failures += failed([str(request.item.id) for request in requests], self._commit(proposals))
             progress(len(group))
         self._complete()
         return failures
@@ -342,9 +342,10 @@ class Campaigns:
     def _lease(
         self, group: Sequence[tuple[WorkItem, WorkAssignment]], snapshot_id: EvidenceSnapshotId
     ) -> list[DistillationRequest]:
+        """Lease what can be leased; a reply that was lost shows in the phase, and what is not running waits a pass."""
         ids = [str(assignment.activity_id) for _, assignment in group]
         subjects = self._ports.runtime.subjects(Machine.ACTIVITY, ids)
-        all_good(self._ports.owner.apply(leases(subjects[each] for each in ids)))
+        self._ports.owner.apply(leases(subjects[each] for each in ids))
         leased = self._ports.runtime.subjects(Machine.ACTIVITY, ids)
         return [
             DistillationRequest(
@@ -354,6 +355,7 @@ class Campaigns:
                 snapshot_id=snapshot_id,
             )
             for item, assignment in group
+            if leased[str(assignment.activity_id)].phase is Phase.RUNNING
         ]
 
     def _complete(self) -> None:

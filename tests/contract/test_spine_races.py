@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from memory.campaigns import Campaigns
 from memory.distillation.distiller import DistillationRequest, KnowledgeDistiller
 from memory.heads import HOLD_SECONDS
+from memory.ports import RunOwnerPort
 from records.appends import AppendReceipt, Proposal
 from records.errors import FencedError, StaleError, VrmError
 from records.ids import EvidenceSnapshotId
 from records.ingestion import WorkOutcome
 from records.knowledge import GENESIS, LifecycleEvent
 from records.outcomes import NoCommitReason, NoCommitReceipt
-from records.runtime import Subject
+from records.runtime import Applied, Command, Subject
 from records.states import Machine, Phase
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore
@@ -162,10 +165,28 @@ class TestLeases:
         digest = race.stores.artifacts.publish(race.propose(request).canonical)
         (grant,) = race.owner.grant([digest])
         assert not isinstance(grant, VrmError)
-        again = race.lease(0)
-        assert (again.activity.phase, again.activity.fence) == (Phase.COMMITTING, 1)
+        assert race.campaigns._lease([race.campaigns.waiting()[0]], race.snapshot) == []
+        subject = race.stores.runtime.subject(Machine.ACTIVITY, request.activity.id)
+        assert subject is not None
+        assert (subject.phase, subject.fence) == (Phase.COMMITTING, 1)
         (settled,) = [answer for answer in race.recover() if isinstance(answer, AppendReceipt)]
         assert settled.committed
+        race.finish()
+
+    def test_a_lease_whose_reply_was_lost_is_a_lease(self, race: Race) -> None:
+        class Deaf:
+            def __init__(self, owner: RunOwnerPort) -> None:
+                self.grant, self.reconcile, self._apply = owner.grant, owner.reconcile, owner.apply
+
+            def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
+                self._apply(commands)
+                return self._apply(commands)  # as a retry after a lost reply does
+
+        ports = replace(race.campaigns._ports, owner=Deaf(race.campaigns._ports.owner))
+        deaf = Campaigns(ports, POLICIES, race.campaigns._profile, race.campaigns._namespace)
+        (request,) = deaf._lease([race.campaigns.waiting()[0]], race.snapshot)
+        assert (request.activity.phase, request.activity.fence) == (Phase.RUNNING, 1)
+        assert race.carry(race.propose(request)).committed
         race.finish()
 
     def test_two_drivers_over_one_namespace(self, race: Race) -> None:
