@@ -58,6 +58,9 @@ def import_table(
     Examples:
       vrm import importers/data/hpobench_mlp
     """  # noqa: D301  # as above
+    from importers.table_reader import read_published_table  # noqa: PLC0415  # as above
+
+    read_published_table(folder)  # a damaged folder is refused before anything is started
     with _job(namespace, "full", quiet=as_json) as job:
         from vrm.mainjob import published, steps  # noqa: PLC0415  # as above
 
