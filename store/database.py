@@ -27,7 +27,7 @@ SETTINGS: Final = (
     "-c synchronous_commit=on"
 )
 """No statement and no forgotten transaction may hold a lock for ever, and no acknowledged commit may be lost, whatever
-the database or the role has for a default (design, sections 5 and 6)."""
+the database or the role has for a default."""
 
 
 def connect(dsn: str, holder: str) -> Connection:
@@ -67,6 +67,11 @@ def translated(subject: str) -> Iterator[None]:
         raise UnavailableError(
             subject, message, "Check the server (`vrm status`), then run the command again."
         ) from error
+
+
+def own_sql(statement: str) -> sql.SQL:
+    """Mark a statement as ours: it is built from the registries and constants, never from input."""
+    return sql.SQL(statement)
 
 
 def read(

@@ -1,4 +1,4 @@
-"""Ownership epochs in Postgres (design, section 6; style 5.3).
+"""Ownership epochs in Postgres: their table, and the statements that claim, hold and check one.
 
 An owner claims a resource once and then opens every transaction with its epoch row locked FOR SHARE to the end, so
 there is no gap between check and commit. A claim first ends the backend of the previous owner and waits until it is
@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
+import sqlalchemy as sa
 from psycopg import sql
 
-from records.errors import FencedError, UnavailableError
+from records.errors import UnavailableError
 from store.database import Connection, connect, one, translated
+from store.ledger.port import fenced
 
 _END_OLD: Final = """
     SELECT pg_terminate_backend(activity.pid, 10000)
@@ -42,6 +44,19 @@ _REBIND: Final = """
 _ALONE: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _NOW: Final = "SELECT epoch FROM {owners} WHERE resource = %s"
 _HOLD: Final = "SELECT resource, epoch FROM {owners} WHERE resource = ANY(%s) ORDER BY resource FOR SHARE"
+
+
+def owners_table(metadata: sa.MetaData) -> sa.Table:
+    """Return the table of owners of one authority: its present epoch and the backend that claimed it, by resource."""
+    return sa.Table(
+        "owners",
+        metadata,
+        sa.Column("resource", sa.Text, primary_key=True),
+        sa.Column("epoch", sa.BigInteger, nullable=False),
+        sa.Column("holder", sa.Text, nullable=False),
+        sa.Column("backend_pid", sa.BigInteger, nullable=False),
+        sa.Column("backend_start", sa.Text, nullable=False),
+    )
 
 
 def _statement(text: str, schema: str) -> sql.Composed:
@@ -74,11 +89,6 @@ def hold(cursor: psycopg.Cursor[Any], schema: str, fences: Iterable[tuple[str, i
     for resource, epoch in wanted:
         if found.get(resource) != epoch:
             raise fenced(resource, epoch, found.get(resource))
-
-
-def fenced(resource: str, epoch: int, now: int | None) -> FencedError:
-    """Return the error for an owner whose epoch is over."""
-    return FencedError(resource, f"epoch {epoch}, now {now}", "Another owner took over; stop and look it up.")
 
 
 def ended(connection: Connection) -> bool:

@@ -16,16 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from records.appends import JournalRow
 from records.base import KINDS, Record
-from store.database import translated
+from store.database import own_sql, translated
 from store.ledger.memory import MemoryReader
 from store.ledger.port import LedgerReader
 from store.ledger.postgres import PostgresReader
-from store.ledger.schema import SCHEMA, column_names
+from store.ledger.schema import SCHEMA, column_names, column_value
 
 _FETCH: Final = 500
 _JOURNAL: Final = "namespace, position, noun, id, payload_digest, chain_digest, permit_key"
@@ -101,7 +100,7 @@ def open_scan(reader: LedgerReader) -> LedgerScan:
 
 def expected_columns(record: Record) -> dict[str, Any]:
     """Return the indexed columns that a record's payload gives."""
-    return {name: _plain(getattr(record, name)) for name in column_names(record.kind)}
+    return {name: column_value(getattr(record, name)) for name in column_names(record.kind)}
 
 
 def expected_children(record: Record) -> Children:
@@ -110,14 +109,10 @@ def expected_children(record: Record) -> Children:
     for child in record.kind.children:
         names = [name for name in child.columns if name != "ordinal"]
         children[child.table] = tuple(
-            (ordinal, record.namespace, *(_plain(getattr(entry, name)) for name in names))
+            (ordinal, record.namespace, *(column_value(getattr(entry, name)) for name in names))
             for ordinal, entry in enumerate(getattr(record, child.path), start=1)
         )
     return children
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, str) else value
 
 
 class _PostgresScan:
@@ -202,13 +197,13 @@ class _PostgresScan:
 
     def _rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock, translated("ledger"):
-            return self._connection.execute(_text(statement), parameters).fetchall()
+            return self._connection.execute(own_sql(statement), parameters).fetchall()
 
     def _stream(self, statement: str, parameters: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         self._streams += 1
         with translated("ledger"), self._connection.cursor(f"vrm_scan_{self._streams}") as cursor:
             cursor.itersize = _FETCH
-            cursor.execute(_text(statement), parameters)
+            cursor.execute(own_sql(statement), parameters)
             yield from cursor
 
 
@@ -268,7 +263,3 @@ class _MemoryScan:
 
 def _receipt(row: Iterable[Any]) -> ScannedReceipt:
     return ScannedReceipt(**dict(zip(_RECEIPT.split(", "), row, strict=True)))
-
-
-def _text(statement: str) -> sql.SQL:
-    return sql.SQL(statement)

@@ -1,6 +1,6 @@
 """The commit algorithm of the Ledger, once, over the primitives that an adapter gives.
 
-Order of checks inside one append (design, sections 3 and 5):
+Order of checks inside one append:
 
 1. the permit: a known one gets its receipt again, one with another digest is an identity conflict;
 2. the registry row: authority and record kinds;

@@ -14,11 +14,11 @@ from typing import Any
 
 from records.appends import AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
 from records.base import KINDS, Kind, Model, Record, noun_of
-from records.errors import FencedError, IntegrityError, InvalidInputError, VrmError
+from records.errors import IntegrityError, VrmError
 from records.knowledge import GENESIS, HeadMove
 from store.ledger.engine import Placed, commit_group
-from store.ledger.port import Epoch, FindValue, LedgerReader, Request
-from store.ledger.schema import child_model, column_names, referenced
+from store.ledger.port import Epoch, FindValue, LedgerReader, Request, fenced, require_prefix
+from store.ledger.schema import child_model, column_names, column_value, referenced
 
 
 class _State:
@@ -94,8 +94,7 @@ class MemoryReader:
 
     def resolve(self, prefix: str, limit: int = 10) -> list[str]:
         """Return ids that begin with `prefix`, or whose hex part does."""
-        if not prefix or not set(prefix) <= set("abcdefghijklmnopqrstuvwxyz0123456789-:"):
-            raise InvalidInputError("id", prefix, "Give the first characters of an id, such as memory-record:3fa2.")
+        require_prefix(prefix)
         whole = ":" in prefix
         texts = {each: each if whole else each.partition(":")[2] for each in self._state.records}
         return sorted(each for each, text in texts.items() if text.startswith(prefix))[:limit]
@@ -119,9 +118,7 @@ class MemoryTransaction(MemoryReader):
         for resource, epoch in fences:
             now = self._state.owners.get(resource)
             if now != epoch:
-                raise FencedError(
-                    resource, f"epoch {epoch}, now {now}", "Another owner took over; stop and look it up."
-                )
+                raise fenced(resource, epoch, now)
 
     def lock_namespaces(self, namespaces: Sequence[str]) -> dict[str, NamespaceHead]:
         """Return where the journals stand; the state is locked as a whole."""
@@ -177,7 +174,7 @@ class MemoryTransaction(MemoryReader):
 
     def _insert_one(self, item: Placed) -> None:
         record, row, kind = item.record, item.row, item.record.kind
-        columns = {name: _plain(getattr(record, name)) for name in column_names(kind)}
+        columns = {name: column_value(getattr(record, name)) for name in column_names(kind)}
         if row.id in self._state.records:
             raise IntegrityError("ledger", f"{kind.table}_pkey", "The record is stored already.")
         self._check_references(record, kind)
@@ -257,10 +254,6 @@ class MemoryLedger(MemoryReader):
 
     def close(self) -> None:
         """Nothing to give back."""
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, str) else value
 
 
 def _matches(columns: dict[str, Any], equal: dict[str, FindValue]) -> bool:

@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from records.appends import Append, AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
-from records.errors import VrmError
+from records.errors import FencedError, InvalidInputError, VrmError
 from records.outcomes import NoCommitReason, ObservedHead
+
+_ID_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-:")
 
 FindValue = str | int | bool | Sequence[str] | None
 """What a column may be compared with; a sequence means any of its members."""
@@ -57,7 +59,11 @@ class LedgerReader(Protocol):
         """Return journal rows with a position beyond `after`."""
 
     def resolve(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return ids that begin with `prefix`, sorted; `prefix` may leave out the noun."""
+        """Return ids that begin with `prefix`, sorted; `prefix` may leave out the noun.
+
+        Raises:
+            InvalidInputError: no id can begin so.
+        """
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,21 @@ class Epoch:
 
     resource: str
     number: int
+
+
+def fenced(resource: str, epoch: int, now: int | None) -> FencedError:
+    """Return the error for an owner whose epoch is over."""
+    return FencedError(resource, f"epoch {epoch}, now {now}", "Another owner took over; stop and look it up.")
+
+
+def require_prefix(prefix: str) -> None:
+    """Refuse what cannot be the beginning of an id, before it reaches a pattern.
+
+    Raises:
+        InvalidInputError: it is empty, or holds a character that no id has.
+    """
+    if not prefix or not set(prefix) <= _ID_CHARACTERS:
+        raise InvalidInputError("id", prefix, "Give the first characters of an id, such as memory-record:3fa2.")
 
 
 class LedgerStore(LedgerReader, Protocol):

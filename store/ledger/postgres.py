@@ -1,7 +1,7 @@
 """The Ledger on Postgres.
 
 Lock order in a write transaction: epochs, journals of the namespaces (sorted), scope variant heads (sorted by the
-engine). Hot statements go to the driver as prepared text; SQLAlchemy holds the schema only (design, section 5).
+engine). Hot statements go to the driver as prepared text; SQLAlchemy holds the schema only.
 
 A group is first tried as one pipeline: writes are sent without waiting for each other and without savepoints, and what
 the database refuses is told at the next read or at the end. Only then is it carried out again request by request
@@ -16,17 +16,16 @@ from contextlib import contextmanager
 from typing import Any, Final, cast
 
 import psycopg
-from psycopg import sql
 
 from records.appends import AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
 from records.base import KINDS, Record
-from records.errors import FencedError, InvalidInputError, UnavailableError, VrmError
+from records.errors import FencedError, UnavailableError, VrmError
 from records.knowledge import GENESIS, HeadMove
 from store import owners
-from store.database import Connection, connect, read, translated
+from store.database import Connection, connect, own_sql, read, translated
 from store.ledger.engine import Placed, commit_group, commit_together
-from store.ledger.port import Epoch, FindValue, LedgerReader, Request
-from store.ledger.schema import SCHEMA, column_names
+from store.ledger.port import Epoch, FindValue, LedgerReader, Request, require_prefix
+from store.ledger.schema import SCHEMA, column_names, column_value
 from store.owners import Writer
 
 _HEAD_COLUMNS: Final = "scope_variant_id, namespace, event_id, memory_id, disposition, version"
@@ -35,11 +34,6 @@ _JOURNAL_COLUMNS: Final = "namespace, position, noun, id, payload_digest, chain_
 _JOURNAL_INSERT: Final = (
     f"INSERT INTO {SCHEMA}.ledger_commits_v1 ({_JOURNAL_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
 )
-
-
-def _text(statement: str) -> sql.SQL:
-    """Mark a statement as ours: it is built from the registry and constants, never from input."""
-    return sql.SQL(statement)
 
 
 class PostgresReader:
@@ -52,7 +46,7 @@ class PostgresReader:
 
     def _rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock, translated("ledger"):
-            return self._connection.execute(_text(statement), parameters).fetchall()
+            return self._connection.execute(own_sql(statement), parameters).fetchall()
 
     def get(self, record_id: str) -> StoredRecord | None:
         """Return a record by id."""
@@ -139,8 +133,7 @@ class PostgresReader:
 
     def resolve(self, prefix: str, limit: int = 10) -> list[str]:
         """Return ids that begin with `prefix`, or whose hex part does."""
-        if not prefix or not set(prefix) <= set("abcdefghijklmnopqrstuvwxyz0123456789-:"):
-            raise InvalidInputError("id", prefix, "Give the first characters of an id, such as memory-record:3fa2.")
+        require_prefix(prefix)
         patterns = [f"{prefix}%"] if ":" in prefix else [f"{noun}:{prefix}%" for noun in sorted(KINDS)]
         statement = f'SELECT id FROM {SCHEMA}.ledger_commits_v1 WHERE id LIKE ANY(%s) ORDER BY id COLLATE "C" LIMIT %s'
         return [row[0] for row in self._rows(statement, [patterns, limit])]
@@ -180,12 +173,12 @@ class PostgresTransaction(PostgresReader):
         """Write records, their children and their journal rows."""
         with translated("ledger"), self._connection.cursor() as cursor:
             for noun, group in _runs(placed):
-                cursor.executemany(_text(_INSERTS[noun]), [_record_row(item) for item in group])
+                cursor.executemany(own_sql(_INSERTS[noun]), [_record_row(item) for item in group])
                 for child in KINDS[noun].children:
                     rows = [row for item in group for row in _child_rows(item.record, child.path, child.columns)]
                     if rows:
-                        cursor.executemany(_text(_child_insert(child.table, child.columns)), rows)
-            cursor.executemany(_text(_JOURNAL_INSERT), [tuple(vars(item.row).values()) for item in placed])
+                        cursor.executemany(own_sql(_child_insert(child.table, child.columns)), rows)
+            cursor.executemany(own_sql(_JOURNAL_INSERT), [tuple(vars(item.row).values()) for item in placed])
 
     def insert_receipt(self, receipt: AppendReceipt) -> None:
         """Write the receipt of a permit."""
@@ -218,7 +211,7 @@ class PostgresTransaction(PostgresReader):
 
     def _send(self, statement: str, parameters: Sequence[Any]) -> None:
         with translated("ledger"):
-            self._connection.execute(_text(statement), parameters)
+            self._connection.execute(own_sql(statement), parameters)
 
     def _changes_one(self, statement: str, parameters: Sequence[Any]) -> bool:
         return len(self._rows(f"{statement} RETURNING version", parameters)) == 1
@@ -236,7 +229,7 @@ class PostgresLedger(PostgresReader):
 
     def _rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock, translated("ledger"):
-            self._connection, rows = read(self._connection, _text(statement), parameters, (self._dsn, self._holder))
+            self._connection, rows = read(self._connection, own_sql(statement), parameters, (self._dsn, self._holder))
             return rows
 
     def claim(self, resource: str, holder: str) -> Epoch:
@@ -323,20 +316,15 @@ def _child_insert(table: str, columns: tuple[str, ...]) -> str:
 def _record_row(item: Placed) -> tuple[Any, ...]:
     record = item.record
     values = [getattr(record, name) for name in column_names(record.kind)]
-    return (str(record.id), record.namespace, item.row.position, *map(plain, values), record.payload.decode())
+    return (str(record.id), record.namespace, item.row.position, *map(column_value, values), record.payload.decode())
 
 
 def _child_rows(record: Record, path: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
     rows = []
     for ordinal, entry in enumerate(getattr(record, path), start=1):
-        values = [plain(getattr(entry, name)) for name in columns if name != "ordinal"]
+        values = [column_value(getattr(entry, name)) for name in columns if name != "ordinal"]
         rows.append((str(record.id), ordinal, record.namespace, *values))
     return rows
-
-
-def plain(value: Any) -> Any:
-    """Return a column value as the driver takes it: ids and enumerations as text."""
-    return str(value) if isinstance(value, str) else value
 
 
 def _runs(placed: Sequence[Placed]) -> list[tuple[str, list[Placed]]]:

@@ -1,4 +1,4 @@
-"""The tables of the Ledger, made from the kind registry (design, section 5).
+"""The tables of the Ledger, made from the kind registry.
 
 Every kind has a table of its own: id, namespace, journal position, payload as canonical text, and the indexed columns.
 A column typed as the id of a kind is a foreign key together with the namespace, so no record can point into another
@@ -23,6 +23,7 @@ import records.outcomes
 import records.snapshots  # noqa: F401  # the imports fill the kind registry
 from records.base import KINDS, Child, Id, Kind, Model, Record
 from store.install import Definition
+from store.owners import owners_table
 
 SCHEMA: Final = "ledger"
 LOGICAL_COLUMNS: Final = ("id", "namespace", "position", "payload")
@@ -35,6 +36,11 @@ def column_names(kind: Kind) -> tuple[str, ...]:
     names = [name for name, field in kind.model.model_fields.items() if referenced(field.annotation)]
     names += [name for columns in kind.unique for name in columns]
     return tuple(dict.fromkeys(name for name in [*names, *kind.columns] if name not in LOGICAL_COLUMNS))
+
+
+def column_value(value: Any) -> Any:
+    """Return a field as its column holds it: ids and enumerations as plain text."""
+    return str(value) if isinstance(value, str) else value
 
 
 def referenced(annotation: Any) -> Kind | None:
@@ -183,15 +189,7 @@ VARIANT_HEADS: Final = sa.Table(
     ),
 )
 
-OWNERS: Final = sa.Table(
-    "owners",
-    metadata,
-    sa.Column("resource", sa.Text, primary_key=True),
-    sa.Column("epoch", sa.BigInteger, nullable=False),
-    sa.Column("holder", sa.Text, nullable=False),
-    sa.Column("backend_pid", sa.BigInteger, nullable=False),
-    sa.Column("backend_start", sa.Text, nullable=False),
-)
+OWNERS: Final = owners_table(metadata)
 
 APPEND_ONLY: Final[tuple[str, ...]] = tuple(
     table.name for table in (*RECORD_TABLES.values(), *CHILD_TABLES.values(), JOURNAL, RECEIPTS)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 
-from records.errors import FencedError, VrmError
+from records.errors import VrmError
 from records.runtime import Applied, Command, Subject
 from records.states import Machine, Phase
-from store.ledger.port import Epoch
+from store.ledger.port import Epoch, fenced
 from store.runtime.engine import Key, carry_out
 
 
@@ -58,9 +58,7 @@ class MemoryRuntime:
         with self._lock:
             now = self._owners.get(epoch.resource)
             if now != epoch.number:
-                raise FencedError(
-                    epoch.resource, f"epoch {epoch.number}, now {now}", "Another owner took over; stop and look it up."
-                )
+                raise fenced(epoch.resource, epoch.number, now)
             outcome = carry_out(commands, self._subjects)
             self._subjects |= outcome.created | outcome.changed
             return outcome.answers

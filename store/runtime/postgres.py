@@ -6,23 +6,17 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
-from psycopg import sql
-
 from records.errors import VrmError
 from records.runtime import Applied, Command, Subject
 from records.states import Machine, Phase
 from store import owners
-from store.database import connect, read, translated
+from store.database import connect, own_sql, read, translated
 from store.ledger.port import Epoch
 from store.owners import Writer
 from store.runtime.engine import Key, carry_out, keys_of
 from store.runtime.schema import COLUMNS, SCHEMA, table_name
 
 _NAMES: Final = ", ".join(COLUMNS)
-
-
-def _text(statement: str) -> sql.SQL:
-    return sql.SQL(statement)
 
 
 class PostgresRuntimeReader:
@@ -37,7 +31,7 @@ class PostgresRuntimeReader:
 
     def _rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock, translated("runtime"):
-            self._connection, rows = read(self._connection, _text(statement), parameters, (self._dsn, self._holder))
+            self._connection, rows = read(self._connection, own_sql(statement), parameters, (self._dsn, self._holder))
             return rows
 
     def subject(self, machine: Machine, subject_id: str) -> Subject | None:
@@ -97,20 +91,20 @@ class PostgresRuntime(PostgresRuntimeReader):
             for machine, ids in _by_machine(keys_of(commands)).items():
                 table = f"{SCHEMA}.{table_name(machine)}"
                 statement = f"SELECT {_NAMES} FROM {table} WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
-                for row in cursor.execute(_text(statement), [ids]).fetchall():
+                for row in cursor.execute(own_sql(statement), [ids]).fetchall():
                     loaded[machine, row[0]] = _subject(machine, row)
             outcome = carry_out(commands, loaded)
             for machine, subjects in _grouped(outcome.created).items():
                 places = ", ".join(["%s"] * len(COLUMNS))
                 statement = f"INSERT INTO {SCHEMA}.{table_name(machine)} ({_NAMES}) VALUES ({places})"
-                cursor.executemany(_text(statement), [_row(subject) for subject in subjects])
+                cursor.executemany(own_sql(statement), [_row(subject) for subject in subjects])
             for machine, subjects in _grouped(outcome.changed).items():
                 statement = (
                     f"UPDATE {SCHEMA}.{table_name(machine)} SET phase = %s, version = %s, generation = %s, "
                     "fence = %s, facts = %s WHERE id = %s"
                 )
                 rows = [(s.phase.value, s.version, s.generation, s.fence, s.facts, s.id) for s in subjects]
-                cursor.executemany(_text(statement), rows)
+                cursor.executemany(own_sql(statement), rows)
             return outcome.answers
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from records.states import Machine, phases_of
 from store.install import Definition
+from store.owners import owners_table
 
 SCHEMA: Final = "runtime"
 COLUMNS: Final = ("id", "run_id", "phase", "version", "generation", "fence", "body", "facts")
@@ -38,15 +39,7 @@ def _table(machine: Machine) -> sa.Table:
 TABLES: Final[dict[Machine, sa.Table]] = {machine: _table(machine) for machine in Machine}
 """The table of each machine."""
 
-OWNERS: Final = sa.Table(
-    "owners",
-    metadata,
-    sa.Column("resource", sa.Text, primary_key=True),
-    sa.Column("epoch", sa.BigInteger, nullable=False),
-    sa.Column("holder", sa.Text, nullable=False),
-    sa.Column("backend_pid", sa.BigInteger, nullable=False),
-    sa.Column("backend_start", sa.Text, nullable=False),
-)
+OWNERS: Final = owners_table(metadata)
 
 DEFINITION: Final = Definition(
     schema=SCHEMA,
