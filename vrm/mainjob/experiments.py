@@ -30,7 +30,7 @@ BATCH = 128
 
 
 @dataclass(frozen=True)
-class Finished:
+class Fitted:
     """A setting with its fit and the custodian's receipt."""
 
     setting: Setting
@@ -75,20 +75,20 @@ class Experiments:
         missing = self.missing(settings)
         with self._job.step(step, len(settings)) as advance:
             advance(len(settings) - len(missing))
-            waiting: list[Finished] = []
-            for finished in self._fits(missing):
-                waiting += finished
+            waiting: list[Fitted] = []
+            for group in self._fits(missing):
+                waiting += group
                 if len(waiting) >= BATCH:
                     self.commit(self._judged(waiting))
                     waiting = []
-                advance(len(finished))
+                advance(len(group))
             if waiting:
                 self.commit(self._judged(waiting))
 
     def run_wave(self, settings: Sequence[Setting]) -> list[Verified]:
         """Run a wave of settings and return each with its evidence, in order; what is there already is read back."""
         missing = self.missing(settings)
-        self.commit(self._judged([finished for group in self._fits(missing) for finished in group]))
+        self.commit(self._judged([fitted for group in self._fits(missing) for fitted in group]))
         return self.read_back(settings)
 
     def read_back(self, settings: Sequence[Setting]) -> list[Verified]:
@@ -111,7 +111,7 @@ class Experiments:
         ]
         require(self._job.spine.direct(appends))
 
-    def _fits(self, settings: Sequence[Setting]) -> Iterator[list[Finished]]:
+    def _fits(self, settings: Sequence[Setting]) -> Iterator[list[Fitted]]:
         """Yield groups of finished fits as they come; one group per task and seed."""
         self._take_custody(settings)
         groups: dict[tuple[str, int], list[Setting]] = defaultdict(list)
@@ -121,7 +121,7 @@ class Experiments:
         blocks = [Block(self._splits[place], tuple(setting.config for setting in groups[place])) for place in places]
         for number, fits in fit_blocks(blocks, self._job.folders):
             custody, group = blocks[number].custody, groups[places[number]]
-            yield [Finished(setting, fit, custody) for setting, fit in zip(group, fits, strict=True)]
+            yield [Fitted(setting, fit, custody) for setting, fit in zip(group, fits, strict=True)]
 
     def _take_custody(self, settings: Sequence[Setting]) -> None:
         seeds: dict[str, list[int]] = defaultdict(list)
@@ -130,7 +130,7 @@ class Experiments:
         for receipt in split_all(seeds, self._job.folders):
             self._splits[receipt.task_name, receipt.seed] = receipt
 
-    def _judged(self, finished: Sequence[Finished]) -> list[tuple[Setting, Trial]]:
+    def _judged(self, fitted: Sequence[Fitted]) -> list[tuple[Setting, Trial]]:
         artifacts = self._job.stores.artifacts
         requests = [
             EvaluationRequest(
@@ -140,12 +140,12 @@ class Experiments:
                 labels_path=str(item.custody.labels_path),
                 labels_sha256=item.custody.labels_sha256,
             )
-            for item in finished
+            for item in fitted
         ]
         results = judged(requests, EVALUATOR, self._job.folders, self._job.work_folder)
         return [
             (item.setting, trial_of(item.setting, item.fit, result, self._catalog, self._contract))
-            for item, result in zip(finished, results, strict=True)
+            for item, result in zip(fitted, results, strict=True)
         ]
 
     def _digest(self, setting: Setting) -> str:

@@ -1,4 +1,4 @@
-"""Held-out decisions, wave by wave: intent, recall, plan, experiment, outcome, link (spec 6.1; design, section 11).
+"""Held-out decisions, wave by wave: intent, recall, plan, experiment, outcome, link (spec 6.1).
 
 Every stage first reads what is there: an intent that is open, a context that was committed, evidence that was verified,
 an outcome. A job that was killed in the middle therefore goes on where it stopped and repeats nothing.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from memory.leases import admission, leases
 from memory.recall.context import Recall
+from policies.catalog import KnobValue
 from policies.planner import PlannerAnswer, PlannerQuestion, plan
 from records.appends import Append, Proposal
 from records.base import Record
@@ -214,13 +215,13 @@ class HeldOut:
         self._job.apply(commands)
 
     def _setting(
-        self, state: TrialState, iteration: int, change: tuple[str, object] | None, context_id: ContextId | None
+        self, state: TrialState, iteration: int, change: tuple[str, KnobValue] | None, context_id: ContextId | None
     ) -> Setting:
         return Setting(
             task=state.task,
             seed=state.seed,
             before=state.config,
-            change=change,  # type: ignore[arg-type]  # the catalog has checked the value
+            change=change,
             iteration=iteration,
             run_id=state.run_id,
             corpus=Corpus.EVALUATION,

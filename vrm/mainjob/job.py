@@ -20,6 +20,7 @@ from memory.spine import Spine
 from policies.distillation_policy import distillation_policy
 from policies.lifecycle_policy import lifecycle_policy
 from records.appends import Append, AppendReceipt
+from records.base import Record
 from records.errors import VrmError
 from records.flows import Transition
 from records.runtime import Command
@@ -80,9 +81,9 @@ class Job:
         """Carry out Runtime commands that must all succeed."""
         all_good(self.owners.run_owner.apply(commands))
 
-    def append(self, transition: Transition, key: str, *records: object) -> AppendReceipt:
+    def append(self, transition: Transition, key: str, *records: Record) -> AppendReceipt:
         """Carry out one direct append that must succeed."""
-        answers = self.spine.direct([Append.direct(transition, key, tuple(records))])  # type: ignore[arg-type]  # callers pass records
+        answers = self.spine.direct([Append.direct(transition, key, records)])
         return all_good(answers)[0]
 
     @contextmanager
@@ -90,8 +91,8 @@ class Job:
         """Time a step and show how far it is; the block gets a function that is told what was done."""
         started = time.monotonic()
         columns = (
-            TextColumn("{task.description:<46}"),
-            BarColumn(bar_width=24),
+            TextColumn("{task.description:<40}"),
+            BarColumn(bar_width=16),  # with the columns around it, one line of 80 characters
             MofNCompleteColumn(),
             TimeElapsedColumn(),
         )

@@ -114,7 +114,7 @@ class Round:
         start = 10_000 + self.number * self.size.trial_seeds
         return tuple(range(start, start + self.size.trial_seeds))
 
-    def run(self, key: str, specification_digest: str) -> RunBody:
+    def run_body(self, key: str, specification_digest: str) -> RunBody:
         """Return the specification of a Run of this round."""
         return RunBody(
             namespace=self.namespace,
@@ -126,7 +126,7 @@ class Round:
 
     def run_id(self, key: str) -> RunId:
         """Return the id of a Run of this round."""
-        return self.run(key, "0" * 64).id
+        return self.run_body(key, "0" * 64).id
 
 
 def development_tasks(size: Size) -> tuple[str, ...]:

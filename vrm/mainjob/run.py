@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memory.spine import Spine
 from policies.catalog import load_catalog
 from policies.planner import planner_policy
 from records.ids import RecallInputId, RunId
@@ -67,10 +66,9 @@ def run_round(job: Job) -> Finished:
 
 def recover(job: Job) -> int:
     """Settle every authorization that a crash left unresolved and return how many there were."""
-    spine: Spine = job.spine
     waiting = job.stores.runtime.find(Machine.AUTHORIZATION, [Phase.GRANTED])
     if waiting:
-        spine.recover(job.stores.runtime)
+        job.spine.recover(job.stores.runtime)
     return len(waiting)
 
 

@@ -1,10 +1,9 @@
-"""The steps of the main job up to the Recall Input: sweep, published table, campaigns, snapshots, index."""
+"""The steps of the main job up to the Recall Input: sweep, receipts and campaigns, snapshots, index."""
 
 from __future__ import annotations
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
-from memory.campaigns import Failure
 from memory.leases import admission, completion
 from memory.ports import all_good
 from memory.snapshots.evidence import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
@@ -49,7 +48,7 @@ def sweep_settings(job: Job, catalog: InterventionCatalog, run_id: RunId) -> lis
 def sweep(job: Job, catalog: InterventionCatalog, contract: EvaluationContract) -> RunId:
     """Run the round's experiments and return the Run that owns them."""
     specification = domain_digest("sweep-specification", [catalog.digest, list(job.round.seeds)])
-    body = job.round.run("sweep", specification)
+    body = job.round.run_body("sweep", specification)
     job.apply([admission(body, ["sweep"])])
     Experiments(job, catalog, contract).run(sweep_settings(job, catalog, body.id), "Experiments: fits, evaluated apart")
     return body.id
@@ -68,13 +67,9 @@ def ingest(job: Job, run_ids: list[RunId]) -> None:
     waiting = sum(len(campaigns.without_receipt(run_id)) for run_id in run_ids)
     with job.step("Receipts and work items", waiting) as advance:
         for run_id in run_ids:
-            _note(job, campaigns.ingest(run_id, advance))
+            job.failures += campaigns.ingest(run_id, advance)
     with job.step("Campaigns admitted and assigned", len(campaigns.unassigned())) as advance:
-        _note(job, campaigns.project(advance))
-
-
-def _note(job: Job, failures: list[Failure]) -> None:
-    job.failures += failures
+        job.failures += campaigns.project(advance)
 
 
 def capture(job: Job) -> EvidenceSnapshotId:
@@ -97,11 +92,11 @@ def distil(job: Job, snapshot_id: EvidenceSnapshotId) -> None:
     )
     with job.step("Distillation: propose, grant, append", len(job.campaigns.waiting())) as advance:
 
-        def once() -> bool:
+        def leaves_work() -> bool:
             job.failures = job.campaigns.distil(snapshot_id, job.owners.distillers, advance)
             return bool(job.campaigns.waiting())
 
-        passes(once)
+        passes(leaves_work)
     if job.failures:
         raise job.failures[0].error
 

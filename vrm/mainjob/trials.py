@@ -90,7 +90,7 @@ def new_trials(round_: Round, tasks: tuple[str, ...], catalog: InterventionCatal
             task=task,
             seed=seed,
             arm=arm,
-            run=round_.run(f"trial/{task}/{seed}/{arm}", assignment_digest(round_)),
+            run=round_.run_body(f"trial/{task}/{seed}/{arm}", assignment_digest(round_)),
             config=dict(catalog.baseline),
         )
         for task in tasks
