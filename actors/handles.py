@@ -1,6 +1,6 @@
 """Ports over actor handles: the only place where actors are looked up, created, replaced and called.
 
-Rules kept here (style 5.1, 5.2):
+Rules kept here:
 
 - actors are named and detached in Ray namespace `vrm`, created on first use, and found by any driver or job;
 - one that runs older code is replaced explicitly, since `get_if_exists` would keep it for ever;

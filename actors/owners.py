@@ -1,6 +1,6 @@
 """The owners as actor classes: thin shells around the plain classes of `memory`, one per piece of state.
 
-Rules kept here (design, section 6; style 5):
+Rules kept here:
 
 - sync actors, one call at a time; a `health` group answers while a call is running and touches no state;
 - a constructor claims an epoch from Postgres; an owner that finds itself fenced leaves, so that its name is free; one

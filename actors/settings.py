@@ -44,7 +44,7 @@ def now() -> str:
 
 @lru_cache(maxsize=1)
 def code_digest() -> str:
-    """Return the digest of the project's sources, by which a running owner of older code is told apart (style 5.1)."""
+    """Return the digest of the project's sources, by which a running owner of older code is told apart."""
     root = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
     for package in PACKAGES:

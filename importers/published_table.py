@@ -1,4 +1,4 @@
-"""From a published table to finished trials: evidence of kind `published_record` (design, section 7).
+"""From a published table to finished trials: evidence of kind `published_record`.
 
 Rules kept here:
 

@@ -1,4 +1,4 @@
-"""Records that exist only after the grant, because they bind the authorization (design, section 3).
+"""Records that exist only after the grant, because they bind the authorization.
 
 Pure: records of the proposal and the authorization in, the complete append out. Their timestamps are the
 authorization's, so deriving again gives the same bytes.

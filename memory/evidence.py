@@ -1,4 +1,4 @@
-"""From a finished trial to the records of a Verified Evidence Bundle, and back from the Ledger (spec 8.1; design 7).
+"""From a finished trial to the records of a Verified Evidence Bundle, and back from the Ledger (spec 8.1).
 
 One way in for every source: experiments that ran here and rows of published tables become a `Trial`, and
 `bundle_records` makes the eight records of it. One way out: `resolve_bundles` reads the authoritative rows and

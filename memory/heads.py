@@ -1,4 +1,4 @@
-"""Owner of lifecycle heads: one logical owner per scope variant, many of them on one host (design, section 6).
+"""Owner of lifecycle heads: one logical owner per scope variant, many of them on one host.
 
 Rules kept here:
 

@@ -1,4 +1,4 @@
-"""The spine: propose, grant, append, reconcile, as one mechanism for every granted flow (design, section 3).
+"""The spine: propose, grant, append, reconcile, as one mechanism for every granted flow.
 
 Intent admission, context, outcome, enqueue and distillation commit all go through `carry`; what differs between them is
 a row of `records.flows` and the records in the proposal. `recover` finishes whatever a crash left unresolved, from

@@ -1,6 +1,6 @@
 """Comparable evidence: strata, paired contrasts and support units, out of Verified Evidence Bundles.
 
-Pure. Rules kept here (spec 8.1; design, section 8):
+Pure. Rules kept here (spec 8.1):
 
 - two runs are compared only inside one stratum, whose fields the Distillation Policy names; seed and intervention value
   are not among them, for they are what is compared;

@@ -1,4 +1,4 @@
-"""From contrasts to verdicts: the comparative heart of distillation, pure (spec 8.1, 11; design, section 8).
+"""From contrasts to verdicts: the comparative heart of distillation, pure (spec 8.1, 11).
 
 All contrasts of one task scope are judged together, because the gate corrects for having tried them all; each gets an
 effect with both intervals, a grade, a decision with reason codes, and its evidence links. Wording comes from a template

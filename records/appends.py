@@ -1,4 +1,4 @@
-"""What is asked of the Ledger and what it answers: proposals, appends, receipts (design, section 3)."""
+"""What is asked of the Ledger and what it answers: proposals, appends, receipts."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
 
 
 class VerificationKind(StrEnum):
-    """How a Verification came about (design, section 7)."""
+    """How a Verification came about."""
 
     RECOMPUTED = "recomputed"
     PUBLISHED_RECORD = "published_record"

@@ -1,4 +1,4 @@
-"""The spine's registry: every way to write into the Ledger is one row here (design, section 3).
+"""The spine's registry: every way to write into the Ledger is one row here.
 
 Rules kept here:
 

@@ -263,7 +263,7 @@ class OutcomeAttemptLink(
 
 
 class NoCommitReason(StrEnum):
-    """Why an authorized append wrote nothing (design, section 3)."""
+    """Why an authorized append wrote nothing."""
 
     PRECONDITION_CONFLICT = "PRECONDITION_CONFLICT"
     CANONICAL_RECORD_CONFLICT = "CANONICAL_RECORD_CONFLICT"

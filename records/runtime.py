@@ -1,4 +1,4 @@
-"""What the Runtime keeps: subjects of state machines, commands that move them, authorizations (spec 6.3; design 3, 6).
+"""What the Runtime keeps: subjects of state machines, commands that move them, authorizations (spec 6.3).
 
 A subject's body is immutable canonical JSON; its phase, version, generation, fence and facts change only through the
 commands here, each of which is all or nothing.
@@ -54,7 +54,7 @@ class Authorization(Model):
     """A single-use permission for one append.
 
     Its id covers who may act and on what attempt, never what is written; the body binds the output, and the digest of
-    the body is what Completion and the append receipt hold (design, section 3).
+    the body is what Completion and the append receipt hold.
     """
 
     namespace: Namespace

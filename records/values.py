@@ -129,7 +129,7 @@ class Guardrail(Model):
 
 
 class EffectEstimate(Model):
-    """The effect of a change over effect units (spec 9.1; design "effect estimate").
+    """The effect of a change over effect units (spec 9.1; docs/adr/0030).
 
     `mean_delta` is changed minus baseline in the metric's unit. `mean_interval` covers the mean of many tasks,
     `prediction_interval` covers one new task; both are null below three units, where `unit_range` is all there is.

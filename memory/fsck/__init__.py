@@ -1,4 +1,4 @@
-"""The integrity check: everything that can be recomputed is recomputed from the rows (design, section 5).
+"""The integrity check: everything that can be recomputed is recomputed from the rows.
 
 Rules kept here:
 

@@ -1,4 +1,4 @@
-"""Receipts against the journal, both ways; success and no-commit exclude each other (design, section 3)."""
+"""Receipts against the journal, both ways; success and no-commit exclude each other."""
 
 from __future__ import annotations
 

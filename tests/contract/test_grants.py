@@ -230,7 +230,7 @@ def _foreign_view(spine: Spine) -> str:
 
 
 class TestTransactions:
-    """No code path holds a transaction on one authority while it holds one on the other (design, section 2)."""
+    """No code path holds a transaction on one authority while it holds one on the other."""
 
     @pytest.fixture
     def opened(self, monkeypatch: pytest.MonkeyPatch, ledger_database: Addresses) -> Iterator[list[str]]:

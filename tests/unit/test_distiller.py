@@ -133,7 +133,7 @@ def test_thin_or_mixed_evidence_is_never_active(deltas: dict[str, float], decisi
 
 
 class TestFamilies:
-    """The gate corrects for the contrasts of one task scope, and of no other (design, section 8)."""
+    """The gate corrects for the contrasts of one task scope, and of no other."""
 
     def test_alone_the_p_value_is_not_adjusted(self) -> None:
         effect = verdicts(pairs(GOOD))["scaler"].effect

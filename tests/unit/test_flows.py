@@ -17,7 +17,7 @@ from tests.support.trials import make_evidence
 
 COMMON = ["PRECONDITION_CONFLICT", "CANONICAL_RECORD_CONFLICT", "AUTHORIZED_PAYLOAD_REJECTED"]
 
-# The granted half of the table in the design, written down a second time.
+# The granted half of the table of flows, written down a second time.
 GRANTED = {
     ("APPEND_INTENT", "ADMISSION"): COMMON,
     ("APPEND_CONTEXT", "NORMAL"): ["RETENTION_FRONTIER_STALE", *COMMON],

@@ -45,7 +45,7 @@ def roots(*effects: float) -> dict[str, list[float]]:
     ],
 )
 def test_cut_offs(effects: tuple[float, ...], expected: Grade, consistency: str) -> None:
-    """The cut-offs of design and policy; consistency counts ties in the whole."""
+    """The cut-offs of the policy; consistency counts ties in the whole."""
     result = grade(roots(*effects))
     assert (result.grade, result.effect_consistency) == (expected, consistency)
 
