@@ -2,6 +2,9 @@
 
 Pure: records of the proposal and the authorization in, the complete append out. Their timestamps are the
 authorization's, so deriving again gives the same bytes.
+
+Deriving also checks that the authorization is about these records: it moves the very subject, in the very Run, that
+they speak of. Both sides derive, so what is about another subject is neither granted nor appended.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from records.base import Record
+from records.decisions import DecisionIntent, RecallContext
 from records.errors import IntegrityError
 from records.flows import Transition
 from records.ids import ActivityId, BatchId, HandoffId, ReportId, WorkItemId
@@ -21,7 +25,8 @@ from records.ingestion import (
     WorkCompletion,
     WorkItem,
 )
-from records.runtime import Authorization, reference_id
+from records.outcomes import RecallOutcome
+from records.runtime import Authorization, handoff_id, reference_id
 
 Records = tuple[Record, ...]
 R = TypeVar("R", bound=Record)
@@ -33,7 +38,13 @@ def profile_owner(work_item_id: WorkItemId) -> str:
 
 
 def derive(records: Records, authorization: Authorization) -> Records:
-    """Return the records of the append: those proposed, and those that the flow derives."""
+    """Return the records of the append: those proposed, and those that the flow derives.
+
+    Raises:
+        IntegrityError: the records are about another subject or Run than the authorization, or are not those of the flow.
+    """
+    if authorization.transition in _SUBJECTS:
+        _require_own(_SUBJECTS[authorization.transition](records), authorization)
     derivation = _DERIVATIONS.get(authorization.transition)
     return records if derivation is None else derivation(records, authorization)
 
@@ -77,6 +88,45 @@ _DERIVATIONS: Final[dict[Transition, Callable[[Records, Authorization], Records]
     Transition.ENQUEUE_DISTILLATION: _enqueue,
     Transition.COMMIT_DISTILLATION: _complete,
 }
+
+
+Place = tuple[str, str | None]
+"""The subject that records speak of, and its Run where they name one."""
+
+
+def _intent(records: Records) -> Place:
+    intent = _only(records, DecisionIntent)
+    return str(intent.id), intent.run_id
+
+
+def _context(records: Records) -> Place:
+    return _only(records, RecallContext).intent_id, None
+
+
+def _outcome(records: Records) -> Place:
+    outcome = _only(records, RecallOutcome)
+    return outcome.intent_id, outcome.run_id
+
+
+def _handoff(records: Records) -> Place:
+    return handoff_id(WorkItemId(_only(records, WorkItem).id)), None
+
+
+_SUBJECTS: Final[dict[Transition, Callable[[Records], Place]]] = {
+    Transition.APPEND_INTENT: _intent,
+    Transition.APPEND_CONTEXT: _context,
+    Transition.APPEND_OUTCOME: _outcome,
+    Transition.ENQUEUE_DISTILLATION: _handoff,
+}
+"""Where the subject follows from the records; a completion's Activity is compared with its assignment in the Ledger."""
+
+
+def _require_own(place: Place, authorization: Authorization) -> None:
+    subject_id, run_id = place
+    if subject_id != authorization.subject_id:
+        raise IntegrityError("proposal.subject_id", authorization.subject_id, f"Its records are about {subject_id}.")
+    if run_id is not None and run_id != authorization.run_id:
+        raise IntegrityError("proposal.run_id", authorization.run_id, f"Its records are of {run_id}.")
 
 
 def _only(records: Records, model: type[R]) -> R:

@@ -195,6 +195,19 @@ def _require_attempt(proposal: Proposal, current: tuple[int, int]) -> None:
         )
 
 
+def _beginning(proposal: Proposal, authorization: Authorization, facts: str) -> Create:
+    """Create the subject that a flow without an earlier phase begins with."""
+    body = canonical_bytes({"proposal_digest": authorization.proposal_digest}).decode()
+    return Create(
+        machine=proposal.machine,
+        id=proposal.subject_id,
+        run_id=proposal.run_id,
+        phase=authorization.origin_phase,
+        body=body,
+        facts=facts,
+    )
+
+
 def _grant_command(proposal: Proposal, flow: Flow, authorization: Authorization) -> Command:
     creates = [
         Create(
@@ -208,17 +221,7 @@ def _grant_command(proposal: Proposal, flow: Flow, authorization: Authorization)
     moves = []
     facts = canonical_bytes({"authorization": str(authorization.id)}).decode()
     if flow.granted is None:
-        body = canonical_bytes({"proposal_digest": authorization.proposal_digest}).decode()
-        creates.append(
-            Create(
-                machine=proposal.machine,
-                id=proposal.subject_id,
-                run_id=proposal.run_id,
-                phase=authorization.origin_phase,
-                body=body,
-                facts=facts,
-            )
-        )
+        creates.append(_beginning(proposal, authorization, facts))
     else:
         moves.append(
             Move(

@@ -80,13 +80,7 @@ def bench_recall(
     if records < _LEAST:
         raise InvalidInputError("records", records, f"Give at least {_LEAST}.")
     with throwaway() as bench:
-        preparation = Preparation(bench)
-        preparation.fill(records, lambda done, total: told("rules", done, total))
-        embedder = HashEmbedder()
-        begun = time.perf_counter()
-        prepared = preparation.decide(embedder)
-        build = time.perf_counter() - begun
-        run = _Run(bench, prepared, embedder)
+        run, build = _prepared_run(bench, records, told)
         timings = take_turns(run.alternatives(), ROUNDS, lambda done, total: told("rounds of searches", done, total))
         ratios = _ratios(timings)
         return {
@@ -104,6 +98,17 @@ def bench_recall(
             "machine": machine(),
             "meaning": MEANING,
         }
+
+
+def _prepared_run(bench: Bench, records: int, told: Progress) -> tuple[_Run, float]:
+    """Fill the store and return what is measured, with the seconds from snapshot to usable index."""
+    preparation = Preparation(bench)
+    preparation.fill(records, lambda done, total: told("rules", done, total))
+    embedder = HashEmbedder()
+    begun = time.perf_counter()
+    prepared = preparation.decide(embedder)
+    build = time.perf_counter() - begun
+    return _Run(bench, prepared, embedder), build
 
 
 class _Run:

@@ -83,12 +83,17 @@ def evaluate(
         private_dir=str(private_dir.resolve()),
         requests=tuple(requests),
     )
+    return _checked(_exchange(asked, workdir, command, timeout_seconds or contract.timeout_seconds), asked)
+
+
+def _exchange(asked: RequestFile, workdir: Path, command: Sequence[str], timeout_seconds: float) -> ResultFile:
+    """Have the process answer one request file, in a fresh folder that is removed afterwards."""
     workdir.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=workdir, prefix="evaluation-") as folder:
         request_path, result_path = Path(folder, "request.json"), Path(folder, "result.json")
         write_bytes(request_path, canonical_bytes(asked.model_dump(mode="json")), mode=0o600)
-        _run([*command, str(request_path), str(result_path)], Path(folder), timeout_seconds or contract.timeout_seconds)
-        return _checked(_read(result_path), asked)
+        _run([*command, str(request_path), str(result_path)], Path(folder), timeout_seconds)
+        return _read(result_path)
 
 
 def _run(command: list[str], folder: Path, timeout_seconds: float) -> None:

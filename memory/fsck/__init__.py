@@ -65,18 +65,22 @@ def fsck(
     )
     bytes_of = ArtifactCheck()
     for namespace in case.scan.namespaces():
-        lifecycle, bundles = LifecycleCheck(), BundleCheck()
-        checks = (
-            check_permits, lifecycle.collect, check_decisions, check_distillation, bundles.check, bytes_of.check,
-        )  # fmt: skip
-        check_namespace(case, namespace, checks)
-        lifecycle.finish(case, namespace)
-        findings.checked["namespaces"] += 1
+        _check_whole_namespace(case, namespace, bytes_of)
     check_strays(case)
     check_receipts(case)
     check_settled(case)
     bytes_of.check_proposals(case, [*settled.values(), *granted])
     return findings.report()
+
+
+def _check_whole_namespace(case: Case, namespace: str, bytes_of: ArtifactCheck) -> None:
+    lifecycle, bundles = LifecycleCheck(), BundleCheck()
+    checks = (
+        check_permits, lifecycle.collect, check_decisions, check_distillation, bundles.check, bytes_of.check,
+    )  # fmt: skip
+    check_namespace(case, namespace, checks)
+    lifecycle.finish(case, namespace)
+    case.findings.checked["namespaces"] += 1
 
 
 def _runtime_before(

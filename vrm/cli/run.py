@@ -35,7 +35,7 @@ def run(namespace: Namespace = "demo", size: SizeName = "full", as_json: AsJson 
         from vrm.mainjob.present import present  # noqa: PLC0415  # brings everything along
         from vrm.mainjob.run import run_round  # noqa: PLC0415
 
-        shown = present(job, run_round(job).recovered)
+        shown = present(job, run_round(job))
     if as_json:
         show_json(shown.as_json)
         return

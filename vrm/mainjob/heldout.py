@@ -54,8 +54,8 @@ class HeldOut:
         self._experiments = experiments
         self._recall = recall
 
-    def run(self, tasks: tuple[str, ...]) -> list[TrialState]:
-        """Run both arms of every trial to the end and return where they stand."""
+    def run(self, tasks: tuple[str, ...]) -> None:
+        """Run both arms of every trial to the end."""
         states = new_trials(self._maker.round, tasks, self._maker.catalog)
         waves = self._maker.round.size.decisions
         with self._job.step("Held-out decisions: two arms", len(states) * (waves + 1)) as advance:
@@ -66,7 +66,6 @@ class HeldOut:
                 self._wave(states, index)
                 advance(len(states))
             self._close(states)
-        return states
 
     def _admit(self, states: Sequence[TrialState]) -> None:
         self._job.apply([admission(state.run, ["trial"]) for state in states])

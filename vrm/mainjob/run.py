@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from policies.catalog import load_catalog
 from policies.planner import planner_policy
-from records.ids import RecallInputId, RunId
+from records.ids import RunId
 from records.states import Machine, Phase
 from store.runtime.port import RuntimeReader
 from vrm.mainjob import steps
@@ -16,16 +14,7 @@ from vrm.mainjob.job import Job
 from vrm.mainjob.plan import CATALOG, Round, Size, held_out_tasks
 from vrm.mainjob.published import import_table
 from vrm.mainjob.tabular import contract_of
-from vrm.mainjob.trials import DecisionMaker, TrialState, new_trials
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What a round left behind, besides the Ledger."""
-
-    recall_input_id: RecallInputId
-    trials: tuple[TrialState, ...]
-    recovered: int
+from vrm.mainjob.trials import DecisionMaker, new_trials
 
 
 def next_round(runtime: RuntimeReader, namespace: str, size: Size) -> Round:
@@ -39,8 +28,12 @@ def next_round(runtime: RuntimeReader, namespace: str, size: Size) -> Round:
     return candidate
 
 
-def run_round(job: Job) -> Finished:
-    """Carry out the job's round; whatever is there already is not done again."""
+def run_round(job: Job) -> int:
+    """Carry out the job's round; whatever is there already is not done again.
+
+    Returns:
+        How many authorizations of an interrupted round were settled first.
+    """
     recovered = recover(job)
     catalog = load_catalog(CATALOG)
     contract = contract_of(job.namespace, catalog.domain)
@@ -49,19 +42,18 @@ def run_round(job: Job) -> Finished:
         runs.append(import_table(job))
     steps.ingest(job, runs)
     steps.distil(job, steps.capture(job))
-    recall_input_id = steps.recall_input(job)
     maker = DecisionMaker(
         round=job.round,
         catalog=catalog,
         contract=contract,
         planner=planner_policy(),
-        recall_input_id=recall_input_id,
+        recall_input_id=steps.recall_input(job),
     )
     decisions = HeldOut(job, maker, Experiments(job, catalog, contract), job.owners.retrievers.propose)
-    trials = decisions.run(held_out_tasks(job.round.size))
+    decisions.run(held_out_tasks(job.round.size))
     for run_id in runs:
         steps.close_run(job, run_id)
-    return Finished(recall_input_id, tuple(trials), recovered)
+    return recovered
 
 
 def recover(job: Job) -> int:
