@@ -41,7 +41,7 @@ def derive(records: Records, authorization: Authorization) -> Records:
     """Return the records of the append: those proposed, and those that the flow derives.
 
     Raises:
-        IntegrityError: the records are about another subject or Run than the authorization, or are not those of the flow.
+        IntegrityError: the records are about another subject or Run than the authorization, or not those of the flow.
     """
     if authorization.transition in _SUBJECTS:
         _require_own(_SUBJECTS[authorization.transition](records), authorization)

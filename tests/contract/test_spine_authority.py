@@ -268,6 +268,28 @@ class TestForgery:
         assert isinstance(answer, IdentityConflictError)
         assert house.state() == before
 
+    def test_about_another_decision_than_its_records(self, house: House) -> None:
+        """One decision's subject does not let another decision's records pass, whoever's turn it is."""
+        first, second = house.opened(0), house.opened(1)
+        third = house.intent(2)
+        before = house.state()
+        asked = [
+            house.closing(first).model_copy(update={"records": house.closing(second).records}),
+            house.proposal(first, third, subject_id="decision-intent:" + "0" * 64),
+        ]
+        for proposal in asked:
+            refused = expect(IntegrityError, house.grant(proposal))
+            assert refused.field == "proposal.subject_id"
+        assert house.state() == before
+
+    def test_of_another_run_than_its_records(self, house: House) -> None:
+        """Another Run that is still going lends its name to nobody."""
+        intent = house.opened()
+        other = house.admit("study-2", "decide")
+        before = house.state()
+        assert isinstance(house.grant(house.closing(intent, run_id=other)), IntegrityError)
+        assert house.state() == before
+
     def test_an_attempt_that_is_over_is_granted_nothing(self, house: House) -> None:
         intent = house.opened()
         stranger = house.outcome(intent).model_copy(update={"decision_slot": "another"})
