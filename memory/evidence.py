@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from policies.bundles import NotABundle, cross_validate
+from policies.bundles import NotABundle, cross_validate, evidence_digest
 from policies.catalog import value_text
 from records.base import Record, refusing
-from records.canonical import domain_digest, metric_text
+from records.canonical import metric_text
 from records.errors import InvalidRecordError
 from records.evidence import (
     Attempt,
@@ -135,7 +135,7 @@ def bundle_records(trial: Trial) -> tuple[Record, ...]:
         dataset_digest=trial.task.dataset_digest,
         contract_digest=trial.contract.comparability_digest,
         evaluator_digest=trial.contract.evaluator_digest,
-        evidence_digest=domain_digest("evidence-payload", sorted([ref.role, ref.sha256] for ref in trial.artifacts)),
+        evidence_digest=evidence_digest(trial.artifacts),
     )
     experience = Experience(
         namespace=trial.namespace,

@@ -6,12 +6,13 @@ is checked from both ends, so that no digest or id in one record can contradict 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from policies.distillation_policy import CandidateReason
 from records.base import Record
+from records.canonical import domain_digest
 from records.evidence import (
     Attempt,
     AttemptStatus,
@@ -24,8 +25,18 @@ from records.evidence import (
     Verification,
     VerifiedEvidenceBundle,
 )
+from records.values import ArtifactRef
 
 R = TypeVar("R", bound=Record)
+
+
+def evidence_digest(artifacts: Iterable[ArtifactRef]) -> str:
+    """Return the digest of what a trial left behind: the roles and digests of its artifacts, in no order.
+
+    Support units are made of it, so it must follow from the artifacts and from nothing that a writer may choose
+    (VRM-W06).
+    """
+    return domain_digest("evidence-payload", sorted([item.role, item.sha256] for item in artifacts))
 
 
 @dataclass(frozen=True)
@@ -94,8 +105,13 @@ def _ties(bundle: VerifiedEvidenceBundle) -> tuple[tuple[bool, str], ...]:
         (provenance.environment_digest == observation.environment_digest, "environment digests differ"),
         (provenance.contract_digest == contract.comparability_digest, "contract digests differ"),
         (provenance.evaluator_digest == contract.evaluator_digest, "evaluator digests differ"),
+        (provenance.evidence_digest == evidence_digest(observation.artifacts), "evidence digests differ"),
         ({item.sha256 for item in observation.artifacts} >= set(verification.evidence_digests),
          "the verification rests on artifacts that the observation does not have"),
         ({item.role for item in observation.artifacts} >= set(contract.required_artifacts)
          or attempt.status is not AttemptStatus.COMPLETED, "a required artifact is missing"),
+        (not verification.valid
+         or set(verification.evidence_digests)
+         >= {item.sha256 for item in observation.artifacts if item.role in contract.required_artifacts},
+         "the verification leaves a required artifact out"),
     )  # fmt: skip

@@ -67,7 +67,12 @@ TIES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("verification", {"contract_id": ContractId.derive({"x": 1})}, ["under another contract"]),
     ("verification", {"evaluator_digest": OTHER}, ["evaluator is not the contract's"]),
     ("verification", {"verification_kind": VerificationKind.ATTESTED}, ["of another kind"]),
-    ("verification", {"evidence_digests": (OTHER,)}, ["rests on artifacts that the observation does not have"]),
+    (
+        "verification",
+        {"evidence_digests": (OTHER,)},
+        ["rests on artifacts that the observation does not have", "leaves a required artifact out"],
+    ),
+    ("verification", {"evidence_digests": ()}, ["leaves a required artifact out"]),
     ("intervention", {"attempt_id": AttemptId.derive({"x": 1})}, ["intervention is of another attempt"]),
     ("intervention", {"hypothesis_id": HypothesisId.derive({"x": 1})}, ["intervention tests another hypothesis"]),
     ("intervention", {"config_digest": OTHER}, ["executed configuration is not the intervention's"]),
@@ -80,6 +85,7 @@ TIES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("trial-provenance", {"environment_digest": OTHER}, ["environment digests differ"]),
     ("trial-provenance", {"contract_digest": OTHER}, ["contract digests differ"]),
     ("trial-provenance", {"evaluator_digest": OTHER}, ["evaluator digests differ"]),
+    ("trial-provenance", {"evidence_digest": OTHER}, ["evidence digests differ"]),
     ("observation", {"environment_digest": OTHER}, ["environment digests differ"]),
     ("attempt", {"source_digest": OTHER}, ["source digests differ"]),
     ("attempt", {"dataset_digest": OTHER}, ["dataset digests differ"]),
@@ -88,7 +94,7 @@ TIES: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "observation",
         {"artifacts": (ArtifactRef(role="log", sha256=digest("iris 0 ('scaler', 'none', 'standard')"), size_bytes=1),)},
-        ["required artifact is missing"],
+        ["required artifact is missing", "evidence digests differ"],
     ),
 ]
 
