@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from actors.cluster import ClusterInfo, attach, connect, start_local
 from actors.handles import Owners, owners_of
@@ -27,8 +26,6 @@ from store.runtime.postgres import PostgresRuntimeReader
 from store.runtime.schema import DEFINITION as RUNTIME
 from store.server import DatabaseUrls, EmbeddedPostgres, open_databases
 from vrm.home import Home, find_home
-
-DEFAULT_NAMESPACE: Final = "demo"
 
 
 @dataclass(frozen=True, kw_only=True)

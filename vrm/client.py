@@ -37,7 +37,8 @@ from records.values import (
     MemoryScope,
     RecallRequirement,
 )
-from vrm.bootstrap import DEFAULT_NAMESPACE, Stores, cluster_of, home_of, open_stores, owners
+from vrm.bootstrap import Stores, cluster_of, home_of, open_stores, owners
+from vrm.home import DEFAULT_NAMESPACE
 
 
 @dataclass(frozen=True, kw_only=True)

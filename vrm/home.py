@@ -19,6 +19,9 @@ from typing import Final
 
 from records.errors import InvalidInputError, UnavailableError
 
+DEFAULT_NAMESPACE: Final = "demo"
+"""The Ledger namespace that is meant when none is named."""
+
 _MARKER: Final = "vrm-home"
 _MARKER_TEXT: Final = "State of Verified Research Memory, layout 1. Deleting this folder forgets everything.\n"
 _SOCKET_PATH_BYTES: Final = 103

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vrm.cli.output import AsJson, command, console, progress
+from vrm.cli.output import AsJson, command, console, progress, show_rows, show_title
 
 app = typer.Typer(
     help="Measure the hot paths on a throw-away server.",
@@ -23,7 +23,7 @@ app = typer.Typer(
 Told = Callable[[str, int, int], None]
 
 
-@app.command("ledger")
+@app.command("ledger", short_help="Measure appends and the integrity check.")
 @command
 def ledger(
     appends: Annotated[int, typer.Option(help="Counted appends with one in flight; others do as many.")] = 1000,
@@ -42,7 +42,7 @@ def ledger(
     _show(lambda told: bench_ledger(appends, told), as_json=as_json)
 
 
-@app.command("recall")
+@app.command("recall", short_help="Measure search and whole proposals.")
 @command
 def recall(
     records: Annotated[int, typer.Option(help="Rules in the store.")] = 2000,
@@ -74,19 +74,22 @@ def _show(measure: Callable[[Told], dict[str, Any]], *, as_json: bool) -> None:
 
 
 def _print(found: dict[str, Any]) -> None:
-    from rich.table import Table  # noqa: PLC0415  # help does without
-
     out = console()
-    ratios = Table("ratio", "median", "lowest", "highest", "of what", title=f"Benchmark: {found['benchmark']}")
+    ratios = []
     for name, ends in found["spread"].items():
         shown = ("n/a",) * 3 if ends is None else tuple(f"{value:.3g}" for value in (found[name], *ends))
-        ratios.add_row(name, *shown, found["meaning"][name])
-    out.print(ratios)
-    figures = Table("operation", "a second", "p50 ms", "p99 ms", "n", title="Absolute figures")
-    for name, row in found["absolute"].items():
-        if "p50_ms" in row:
-            figures.add_row(name, *(f"{row[key]:g}" for key in ("per_second", "p50_ms", "p99_ms", "n")))
-    out.print(figures)
+        ratios.append((name, *shown, found["meaning"][name]))
+    show_title(out, f"Benchmark: {found['benchmark']}")
+    show_rows(out, ("ratio", "median", "lowest", "highest", "of what"), ratios)
+    keys = ("per_second", "p50_ms", "p99_ms", "n")
+    timed = {name: row for name, row in found["absolute"].items() if "p50_ms" in row}
+    show_title(out, "Absolute figures")
+    show_rows(
+        out,
+        ("operation", "a second", "p50 ms", "p99 ms", "n"),
+        ((name, *(f"{row[key]:g}" for key in keys)) for name, row in timed.items()),
+    )
+    out.print()
     for name, value in found.items():
         if not isinstance(value, dict) and name not in found["spread"] and name != "benchmark":
             out.print(f"{name}: {'not available' if value is None else value}")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vrm.cli.connection import connection
-from vrm.cli.output import AsJson, command, progress, show_json
+from vrm.cli.output import AsJson, command, console, progress, show_json
 
 
 @command
@@ -37,5 +37,6 @@ def fsck(
     if as_json:
         show_json(report.as_json() | {"clean": report.clean})
     else:
-        typer.echo(report.text())
+        out = console()
+        out.print(report.text(), markup=False, soft_wrap=not out.is_terminal)
     raise typer.Exit(report.exit_code)

@@ -10,11 +10,14 @@ from vrm.cli.connection import connection
 from vrm.cli.output import AsJson, command, console, show_json
 
 app = typer.Typer(
-    help="The rules that the evidence carries.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
+    help="List the rules, or show one with its evidence.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
 )
 
 
-@app.command("list")
+@app.command("list", short_help="List the active rules.")
 @command
 def list_rules(
     context: typer.Context,
@@ -37,12 +40,12 @@ def list_rules(
     if as_json:
         show_json([rule.as_json() for rule in rules])
     elif rules:
-        console().print(knowledge_view.table(rules))
+        knowledge_view.show_list(console(), rules)
     else:
         typer.echo("No rules." if every else "No active rules; `vrm knowledge list --all` shows the others.")
 
 
-@app.command("show")
+@app.command("show", short_help="Show one rule with its history and evidence.")
 @command
 def show_rule(
     context: typer.Context,
@@ -63,5 +66,4 @@ def show_rule(
     if as_json:
         show_json(detail.as_json())
     else:
-        for part in knowledge_view.card(detail):
-            console().print(part)
+        knowledge_view.show_detail(console(), detail)

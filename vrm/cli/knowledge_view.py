@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rich.console import RenderableType
-from rich.markup import escape
-from rich.panel import Panel
+from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from memory.evidence import resolve_bundles
 from policies.bundles import NotABundle
@@ -19,10 +19,12 @@ from records.evidence import Experience, VerifiedEvidenceBundle
 from records.knowledge import EvidenceLink, LifecycleEvent, MemoryRecord
 from records.values import Disposition, EffectEstimate, Interval
 from store.ledger.port import LedgerReader
-from vrm.cli.output import short
+from vrm.cli.output import short, show_rows, show_title
 
 _NOUN: Final = MemoryRecord.kind.noun
 _SHOWN: Final = 10
+_DIGITS: Final = 8
+"""Digits of an id where a line has two of them; as prefixes they still name one record each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,43 +166,49 @@ def _is_active(head: Head) -> bool:
     return head.disposition == Disposition.ACTIVE.value
 
 
-def table(found: Sequence[Rule]) -> Table:
-    """Return the rules as a table."""
-    made = Table("id", "claim", "action", "effect", "grade", "for / against", "scope", show_lines=True)
+def show_list(out: Console, found: Sequence[Rule]) -> None:
+    """Print rules, each as a block that reads at 80 columns."""
     for rule in found:
         record = rule.record
         state = "" if rule.disposition == Disposition.ACTIVE.value else f" ({rule.disposition})"
-        made.add_row(
-            record.id.partition(":")[2][:12],
-            escape(record.claim) + state,
-            f"{record.action.value} {escape(_change(record))}",
-            "\n".join(_effect(record.effect)),
-            record.strength.grade.value,
-            f"{record.strength.support_count} / {record.strength.counter_count}",
-            escape(record.scope_description),
+        strength = record.strength
+        facts = (
+            ("action", f"{record.action.value} {_change(record)}"),
+            ("effect", "\n".join(_effect(record.effect))),
+            ("grade", f"{strength.grade.value}, {strength.support_count} for and {strength.counter_count} against"),
+            ("scope", record.scope_description),
         )
-    return made
+        show_title(out, f"{record.id.partition(':')[2][:12]}  {record.claim}{state}")
+        out.print(Padding(_grid(facts), (0, 0, 0, 2)))
 
 
-def card(found: Detail) -> Iterator[RenderableType]:
-    """Yield the parts of one rule's page."""
+def show_detail(out: Console, found: Detail) -> None:
+    """Print the page of one rule: what it says, the history of its scope variant, its evidence link by link."""
     record = found.rule.record
-    facts = Table.grid(padding=(0, 2))
-    for name, value in _facts(found):
-        facts.add_row(name, escape(value))
-    yield Panel(facts, title=escape(record.claim), subtitle=str(record.id), title_align="left")
-    history = Table("event", "rule", "leads to", "reasons", title="History of the scope variant", title_justify="left")
-    for _, event in found.events:
-        own = "this one" if event.memory_id == record.id else short(event.memory_id)
-        history.add_row(event.event_type.value, own, event.disposition.value, ", ".join(event.reasons))
-    yield history
-    evidence = Table(
-        "relation", "root", "seed", "baseline", "changed", "delta", "experience", "compared with", title="Evidence",
-        title_justify="left",
-    )  # fmt: skip
-    for pair in found.pairs:
-        evidence.add_row(*_evidence_row(pair, record.effect.metric.name))
-    yield evidence
+    show_title(out, record.claim)
+    out.print(str(record.id))
+    out.print(_grid(_facts(found)))
+    show_title(out, "History of the scope variant")
+    history = (
+        (
+            event.event_type.value,
+            "this one" if event.memory_id == record.id else short(event.memory_id),
+            event.disposition.value,
+            ", ".join(event.reasons),
+        )
+        for _, event in found.events
+    )
+    show_rows(out, ("event", "rule", "leads to", "reasons"), history)
+    show_title(out, f"Evidence: {record.effect.metric.name} of baseline and changed run")
+    header = ("relation", "root and seed", "baseline", "changed", "delta", "experience", "comparator")
+    show_rows(out, header, (_evidence_row(pair, record.effect.metric.name) for pair in found.pairs))
+
+
+def _grid(facts: Iterable[tuple[str, str]]) -> Table:
+    made = Table.grid(padding=(0, 2))
+    for name, value in facts:
+        made.add_row(Text(name, style="dim"), Text(value))
+    return made
 
 
 def _facts(found: Detail) -> Iterator[tuple[str, str]]:
@@ -210,7 +218,7 @@ def _facts(found: Detail) -> Iterator[tuple[str, str]]:
     yield "action", f"{record.action.value}: {_change(record)}"
     yield "scope", record.scope_description
     yield "mechanism", record.mechanism
-    yield "effect", "; ".join(_effect(effect))
+    yield "effect", "\n".join(_effect(effect))
     yield "means", f"{_number(effect.baseline_mean)} before, {_number(effect.changed_mean)} after"
     yield (
         "units",
@@ -230,13 +238,11 @@ def _facts(found: Detail) -> Iterator[tuple[str, str]]:
 
 def _evidence_row(pair: LinkedPair, name: str) -> tuple[str, ...]:
     before, after = pair.metric(name)
-    root, seed = ("?", "?") if pair.changed is None else (
-        pair.changed.attempt.dataset_root, str(pair.changed.attempt.seed)
-    )  # fmt: skip
+    place = "?" if pair.changed is None else f"{pair.changed.attempt.dataset_root} {pair.changed.attempt.seed}"
     delta = "?" if before is None or after is None else f"{after - before:+.4g}"
     values = ("?" if value is None else f"{value:.4g}" for value in (before, after))
-    ids = (short(pair.link.experience_id), short(pair.link.comparator_id))
-    return (pair.link.relation.value, escape(root), seed, *values, delta, *ids)
+    ids = (each.partition(":")[2][:_DIGITS] for each in (pair.link.experience_id, pair.link.comparator_id))
+    return (pair.link.relation.value, place, *values, delta, *ids)
 
 
 def _change(record: MemoryRecord) -> str:

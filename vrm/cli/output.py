@@ -1,10 +1,13 @@
-"""What commands print: one JSON value, or text for people; and errors as one block."""
+"""What commands print: one JSON value, or text for people; and errors as one block.
+
+Text for people reads well at 80 columns: rows are a table where it fits, else a block each.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
@@ -19,7 +22,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text.")]
+Namespace = Annotated[str, typer.Option(help="The Ledger namespace.")]
 _FILE_WIDTH = 160
+_UNBOUNDED = 10_000
+_FEW_COLUMNS = 4
+"""So many columns stay readable where the widest of them has to wrap."""
 FAILED = 2
 """Exit code of an error that a user can act on."""
 
@@ -59,8 +66,37 @@ def console() -> Console:
     """Return a console for people on standard output; what is not a terminal gets lines wide enough for a table."""
     from rich.console import Console  # noqa: PLC0415  # help does without
 
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=_FILE_WIDTH)
+    found = Console(highlight=False, emoji=False)
+    return found if found.is_terminal else Console(highlight=False, emoji=False, width=_FILE_WIDTH)
+
+
+def show_title(out: Console, title: str) -> None:
+    """Begin a part of the output."""
+    out.print(f"\n{title}", style="bold", markup=False)
+
+
+def show_rows(out: Console, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows as a table where it fits the width or has few columns, else as one block per row.
+
+    A block begins with the first cell; the others follow, each after its column's name.
+    """
+    from rich.measure import Measurement  # noqa: PLC0415  # help does without
+    from rich.padding import Padding  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    kept = [tuple(row) for row in rows]
+    table = Table(*header, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for row in kept:
+        table.add_row(*(Text(cell) for cell in row))
+    wanted = Measurement.get(out, out.options.update(max_width=_UNBOUNDED), table).maximum
+    if wanted <= out.width or len(header) <= _FEW_COLUMNS:
+        out.print(table)
+        return
+    for first, *others in kept:
+        pairs = (Text.assemble((name, "dim"), f" {cell}") for name, cell in zip(header[1:], others, strict=True))
+        out.print(Text(first))
+        out.print(Padding(Text(" · ").join(pairs), (0, 0, 0, 2)))
 
 
 @contextmanager

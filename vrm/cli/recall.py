@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from vrm.cli.output import AsJson, command, show_json
+from vrm.cli.output import AsJson, Namespace, command, show_json
+from vrm.home import DEFAULT_NAMESPACE
 
 Task = Annotated[list[str], typer.Option("--task", help="A public attribute of the task, as name=value; repeat it.")]
 Set = Annotated[list[str], typer.Option("--set", help="A knob in effect that is not the default, as name=value.")]
-Namespace = Annotated[str, typer.Option(help="The Ledger namespace.")]
 
 
 @command
@@ -19,7 +19,7 @@ def recall(
     text: Annotated[str, typer.Argument(help="The question in words; it ranks, it filters nothing.")] = "",
     task: Task = [],  # noqa: B006  # typer copies it
     knobs: Set = [],  # noqa: B006  # as above
-    namespace: Namespace = "demo",
+    namespace: Namespace = DEFAULT_NAMESPACE,
     as_json: AsJson = False,
 ) -> None:
     """Show at most three cited cards for one decision, or an explicit nothing; nothing is written.

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vrm.cli.output import AsJson, command, console, show_json
+from vrm.cli.output import AsJson, Namespace, command, console, show_json, show_rows, show_title
+from vrm.home import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from vrm.mainjob.job import Job
     from vrm.report import Section
 
-Namespace = Annotated[str, typer.Option(help="The Ledger namespace.")]
 SizeName = Annotated[str, typer.Option("--size", help="full: about 600 fits; small: seconds, for a first look.")]
 
 
 @command
-def run(namespace: Namespace = "demo", size: SizeName = "full", as_json: AsJson = False) -> None:
+def run(namespace: Namespace = DEFAULT_NAMESPACE, size: SizeName = "full", as_json: AsJson = False) -> None:
     """Run one round of the main job: experiments, rules, held-out decisions, report.
 
     A round that was interrupted goes on where it stopped. After a finished round the next one brings new seeds, so
@@ -47,7 +47,7 @@ def run(namespace: Namespace = "demo", size: SizeName = "full", as_json: AsJson 
 @command
 def import_table(
     folder: Annotated[Path, typer.Argument(help="Folder of a published table: manifest.json, catalog.yaml, CSV.")],
-    namespace: Namespace = "demo",
+    namespace: Namespace = DEFAULT_NAMESPACE,
     as_json: AsJson = False,
 ) -> None:
     """Import a published table as `published_record` evidence; importing it again adds nothing.
@@ -72,7 +72,7 @@ def import_table(
 
 
 @command
-def distil(namespace: Namespace = "demo", as_json: AsJson = False) -> None:
+def distil(namespace: Namespace = DEFAULT_NAMESPACE, as_json: AsJson = False) -> None:
     """Distil what is waiting in a namespace, and compose a new Recall Input from the active rules.
 
     \b
@@ -119,18 +119,11 @@ def _job(namespace: str, size: str, *, quiet: bool) -> Iterator[Job]:
 
 
 def _print_section(section: Section) -> None:
-    from rich.table import Table  # noqa: PLC0415  # help does without
-    from rich.text import Text  # noqa: PLC0415
-
     out = console()
-    out.print(f"\n[bold]{section.title}[/bold]")
+    show_title(out, section.title)
     for line in section.lines:
         out.print(line, markup=False)
-    if section.rows:
-        table = Table(*section.header, box=None, pad_edge=False)
-        for row in section.rows:
-            table.add_row(*(Text(cell) for cell in row))
-        out.print(table)
+    show_rows(out, section.header, section.rows)
 
 
 @contextmanager

@@ -7,7 +7,9 @@ from typing import Any
 import typer
 
 from vrm.cli.connection import Connection, OpenStores, Service, connection
-from vrm.cli.output import AsJson, command, console, show_json
+from vrm.cli.output import AsJson, command, console, show_json, show_rows, show_title
+
+_POSITIONS = ("position", "evidence", "lifecycle", "retention")
 
 
 @command
@@ -68,8 +70,6 @@ def _unresolved(stores: OpenStores) -> list[str]:
 
 
 def _print(services: list[Service], found: dict[str, Any]) -> None:
-    from rich.table import Table  # noqa: PLC0415  # help does without
-
     out = console()
     for service in services:
         out.print(f"{service.name:<10}{'running' if service.running else 'not running'}  {service.detail}")
@@ -78,19 +78,19 @@ def _print(services: list[Service], found: dict[str, Any]) -> None:
     if not found["namespaces"]:
         out.print("Nothing is stored yet.")
         return
-    journals = Table("namespace", "position", "evidence", "lifecycle", "retention", "rules", title="Journals")
-    for row in found["namespaces"]:
-        rules = ", ".join(f"{number} {name}" for name, number in row["heads"].items())
-        positions = (str(row[name]) for name in ("position", "evidence", "lifecycle", "retention"))
-        journals.add_row(row["namespace"], *positions, rules or "none")
-    out.print(journals)
-    records = Table("kind", "records", title="Ledger")
-    for kind, number in found["records"].items():
-        records.add_row(kind, str(number))
-    out.print(records)
-    runtime = Table("machine", "phases", title="Runtime")
-    for machine, phases in found["runtime"].items():
-        runtime.add_row(machine, ", ".join(f"{number} {phase}" for phase, number in phases.items()) or "none")
-    out.print(runtime)
+    show_title(out, "Journals: the last position, and the last one of each frontier")
+    show_rows(out, ("namespace", *_POSITIONS, "rules"), (_journal_row(row) for row in found["namespaces"]))
+    show_title(out, "Ledger")
+    show_rows(out, ("kind", "records"), ((kind, str(number)) for kind, number in found["records"].items()))
+    show_title(out, "Runtime")
+    show_rows(out, ("machine", "phases"), ((name, _counted(phases)) for name, phases in found["runtime"].items()))
     waiting = found["unresolved_authorizations"]
-    out.print(f"{len(waiting)} unresolved authorizations" + ("; recovery resolves them" if waiting else ""))
+    out.print(f"\n{len(waiting)} unresolved authorizations" + ("; recovery resolves them" if waiting else ""))
+
+
+def _journal_row(found: dict[str, Any]) -> tuple[str, ...]:
+    return (found["namespace"], *(str(found[name]) for name in _POSITIONS), _counted(found["heads"]))
+
+
+def _counted(numbers: dict[str, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in numbers.items()) or "none"
