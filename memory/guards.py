@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeVar
 
+from memory.work_guards import guard_completion, guard_enqueue, guard_receipt
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
 from policies.retention import check_retention
@@ -139,7 +140,7 @@ def _capture(reader: LedgerReader, append: Append) -> Refusal | None:
 
 
 def _distillation(reader: LedgerReader, append: Append) -> Refusal | None:
-    """Every lifecycle event must be a legal step of its scope variant's chain (VRM-W08, L01)."""
+    """Every lifecycle event must be a legal step of its variant's chain, and the work accounted for (VRM-W08, L01)."""
     events = list(_of(append, LifecycleEvent))
     stored = reader.variant_heads(append.namespace, {str(event.scope_variant_id) for event in events}) if events else {}
     heads = {variant: _lifecycle_head(head) for variant, head in stored.items()}
@@ -153,7 +154,7 @@ def _distillation(reader: LedgerReader, append: Append) -> Refusal | None:
         enters = before is None or before.memory_id != event.memory_id
         if enters and reader.find("knowledge-lifecycle-event", append.namespace, memory_id=str(event.memory_id)):
             return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, "a record that left the chain never comes back")
-    return None
+    return guard_completion(reader, append)
 
 
 def _lifecycle_head(head: Head) -> LifecycleHead:
@@ -172,6 +173,8 @@ GUARDS: Final[dict[Transition, Guard]] = {
     Transition.APPEND_OUTCOME: _outcome,
     Transition.LINK_ATTEMPT: _link,
     Transition.CAPTURE_SNAPSHOT: _capture,
+    Transition.RECEIPT_NOT_QUEUED: guard_receipt,
+    Transition.ENQUEUE_DISTILLATION: guard_enqueue,
     Transition.COMMIT_DISTILLATION: _distillation,
 }
 """The guard of each flow that needs one."""
