@@ -164,7 +164,7 @@ def connect(info: ClusterInfo, namespace: str = NAMESPACE) -> None:
         with _loopback_stays(info.address):
             ray.init(address=info.address, namespace=namespace, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        remedy = f"The cluster refuses this process: {error}"
+        remedy = f"The cluster refuses this process; use its versions of Ray and Python, and its token. {error}"
         raise UnavailableError("Ray address", info.address, remedy) from error
 
 

@@ -92,18 +92,23 @@ class Handle:
                 reason = str(error).strip().rsplit("\n", 1)[-1]
                 self._handle = None
                 if isinstance(error, RayActorError) and error.actor_init_failed:
-                    raise UnavailableError("actor", self._role.name, f"It cannot start. {reason}") from error
-        raise UnavailableError("actor", self._role.name, f"It died again and again. {reason}")
+                    remedy = f"It cannot start; repair what it names, then run the command again. {reason}"
+                    raise UnavailableError("actor", self._role.name, remedy) from error
+        remedy = f"It ended again and again; look for a full memory or disk, then run the command again. {reason}"
+        raise UnavailableError("actor", self._role.name, remedy)
 
     def kill(self) -> None:
         """End the actor without notice, as a crash would."""
-        if (handle := self._find()) is not None:
+        if (handle := self.find()) is not None:
             ray.kill(handle)
         self._handle = None
 
     def find(self) -> Any:
         """Return the running actor, or None."""
-        return self._find()
+        try:
+            return ray.get_actor(self._name, namespace=NAMESPACE)
+        except ValueError:
+            return None
 
     def _answer(self, reference: Any) -> Any:
         while not ray.wait([reference], timeout=_SILENCE_SECONDS)[0]:
@@ -116,7 +121,7 @@ class Handle:
 
     def _living(self) -> Any:
         if self._handle is None:
-            handle = self._find()
+            handle = self.find()
             if handle is not None and not self._is_current(handle):
                 ray.kill(handle)
                 handle = None
@@ -126,12 +131,6 @@ class Handle:
     @property
     def _name(self) -> str:
         return self._settings.actor_name(self._role.name)
-
-    def _find(self) -> Any:
-        try:
-            return ray.get_actor(self._name, namespace=NAMESPACE)
-        except ValueError:
-            return None
 
     def _is_current(self, handle: Any) -> bool:
         try:

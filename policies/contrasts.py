@@ -144,6 +144,7 @@ class _Builder:
             (self.duplicates if same else self.unpaired).add(ExperienceId(bundle.experience.id))
 
     def add(self, stratum: StratumId, bundle: VerifiedEvidenceBundle) -> None:
+        """Pair a changed run with the baseline of its stratum and seed; one support unit counts once."""
         experience_id = ExperienceId(bundle.experience.id)
         baseline = self.baselines.get((stratum, bundle.attempt.seed))
         knob = bundle.intervention.knob

@@ -51,7 +51,8 @@ class ArtifactStore:
                 for digest, data in missing.items():
                     self._files.pipe_file(self._path(digest), data)
         except OSError as error:
-            raise UnavailableError("artifact store", self.url, f"The bytes could not be written: {error}") from error
+            remedy = f"Free space or repair the store, then run the command again: {error}"
+            raise UnavailableError("artifact store", self.url, remedy) from error
         return digests
 
     def reference(self, role: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:

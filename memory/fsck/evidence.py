@@ -12,6 +12,7 @@ from memory.fsck.report import Code
 from policies.bundles import NotABundle
 from records.errors import VrmError
 from records.evidence import Experience, VerifiedEvidenceBundle
+from records.ids import ExperienceId
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import EvidenceLink, MemoryRecord
 
@@ -80,7 +81,7 @@ def _judge(case: Case, ids: Iterable[str]) -> dict[str, _Verdict]:
             verdicts |= _judge_alone(case, key)
         return verdicts
     for key, experience in experiences.items():
-        verdicts[key] = _verdict(bundles[experience.id])  # type: ignore[index]  # the id class of this kind is ExperienceId
+        verdicts[key] = _verdict(bundles[ExperienceId(experience.id)])
     return verdicts
 
 

@@ -139,6 +139,7 @@ class _Group:
         self.shares_fate = False  # whether one failure undoes the whole group
 
     def load(self, group: Sequence[Request]) -> None:
+        """Read at once which permits of the group have receipts and which of its records exist."""
         for name in self.heads:
             keys = [request.append.permit_key for request in group if request.append.namespace == name]
             for key, receipt in self.transaction.receipts(name, keys).items():
@@ -160,6 +161,7 @@ class _Group:
             self.saved[namespace] = head
 
     def carry_out(self, request: Request) -> AppendReceipt:
+        """Answer one request, in the order of checks that the module states."""
         append = request.append
         earlier = self.receipts.get((append.namespace, append.permit_key))
         if earlier is not None:
