@@ -16,6 +16,7 @@ from dataclasses import replace
 from memory.derive import derive
 from memory.guards import GUARDS
 from memory.ports import Fence
+from memory.proofs import require_proofs
 from records.appends import Append, AppendReceipt, Proposal
 from records.errors import IntegrityError, InvalidInputError, NotFoundError, VrmError
 from records.flows import FLOWS
@@ -79,15 +80,14 @@ class CommitCoordinator:
         authorization = Authorization.load(subject.body)
         if str(authorization.id) != authorization_id:
             raise IntegrityError("authorization", authorization_id, "Its body belongs to another id.")
-        if (
-            subject.phase is Phase.RETIRED_NO_COMMIT
-            and self._ledger.receipt(authorization.namespace, subject.id) is None
-        ):
-            raise IntegrityError("authorization", authorization_id, "It was retired without a no-commit receipt.")
+        settled = subject.phase is not Phase.GRANTED
+        if settled and self._ledger.receipt(authorization.namespace, subject.id) is None:
+            raise IntegrityError("authorization", authorization_id, "It was settled, but the Ledger has no receipt.")
         digest = authorization.proposal_digest
         proposal = Proposal.read(self._artifacts.read(digest), digest)
         _require_same(authorization, proposal)
         records = proposal.unpack()
+        require_proofs(self._artifacts, records)
         expected = [record for record in records if record.id == authorization.expected_id]
         if len(expected) != 1 or expected[0].payload_digest != authorization.expected_digest:
             raise IntegrityError("authorization", authorization_id, "The proposal does not hold the authorized record.")

@@ -4,6 +4,8 @@ Rules kept here:
 
 - a proposal is read back from the artifact store and checked before anything is granted;
 - one compare-and-swap on run, subject generation and fence creates the single-use authorization;
+- what belongs to the spine moves by grant and settlement only, never by a plain command;
+- a Run ends only when none of its decisions, handoffs and grants is open (spec 6.3);
 - an attempt whose grant is unresolved gets no second one: the same proposal is answered with the same authorization,
   any other is stale;
 - a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in.
@@ -11,16 +13,25 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from memory.derive import derive
 from memory.ports import Clock
+from memory.proofs import require_proofs
 from records.appends import AppendReceipt, Proposal
 from records.canonical import canonical_bytes, parse_canonical
-from records.errors import IdentityConflictError, IntegrityError, NotFoundError, StaleError, VrmError
+from records.errors import (
+    IdentityConflictError,
+    IntegrityError,
+    InvalidInputError,
+    NotFoundError,
+    StaleError,
+    VrmError,
+)
 from records.flows import FLOWS, Flow, require_legal
 from records.runtime import Applied, Authorization, Command, Create, Move, Require, Subject
-from records.states import Event, Machine, Phase
+from records.states import Event, Machine, Phase, phases_of
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerReader
 from store.runtime.port import RuntimeStore
@@ -40,8 +51,19 @@ class RunOwner:
         self._epoch = runtime.claim("run-owner/0", holder)
 
     def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
-        """Carry out Runtime commands that concern no append."""
-        return self._runtime.apply(self._epoch, commands)
+        """Carry out Runtime commands that concern no append; each gets its answer or its own error."""
+        busy = self._busy({move.id for command in commands for move in command.moves if _ends(move)})
+        refused = [_not_plain(command) or _too_early(command, busy) for command in commands]
+        plain = [command for command, error in zip(commands, refused, strict=True) if error is None]
+        answers = iter(self._runtime.apply(self._epoch, plain))
+        return [next(answers) if error is None else error for error in refused]
+
+    def _busy(self, run_ids: set[str]) -> dict[str, str]:
+        """Return those of the Runs that still have something open, each with one thing that is."""
+        if not run_ids:
+            return {}
+        found = [subject for machine, phases in _OPEN.items() for subject in self._runtime.find(machine, phases)]
+        return {str(each.run_id): f"{each.machine} {each.id} {each.phase}" for each in found if each.run_id in run_ids}
 
     def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
         """Authorize published proposals; each gets its authorization or its own error."""
@@ -92,7 +114,9 @@ class RunOwner:
                 )
             _require_grantable(proposal, flow, subject)
             authorization = self._authorization(proposal, flow, subject, digest)
-            derive(proposal.unpack(), authorization)  # what cannot be appended is not granted
+            records = proposal.unpack()
+            derive(records, authorization)  # what cannot be appended is not granted
+            require_proofs(self._artifacts, records)
         except VrmError as error:
             return error
         return authorization, _grant_command(proposal, flow, authorization)
@@ -171,12 +195,52 @@ class RunOwner:
             raise IntegrityError("record", wanted, "The Ledger holds other bytes than were authorized.")
 
 
+_OPEN: Final[dict[Machine, tuple[Phase, ...]]] = {
+    Machine.DECISION: tuple(set(phases_of(Machine.DECISION)) - {Phase.OUTCOME_COMMITTED, Phase.RETIRED}),
+    Machine.HANDOFF: tuple(set(phases_of(Machine.HANDOFF)) - {Phase.BOUND}),
+    Machine.AUTHORIZATION: (Phase.GRANTED,),
+}
+"""The phases in which a subject keeps its Run from ending."""
+
+_OF_THE_SPINE: Final = frozenset(
+    (flow.machine, event)
+    for flow in FLOWS.values()
+    for event in (flow.granted, flow.committed, *(flow.retired or {}).values())
+)
+_SPINE_ONLY: Final = frozenset({Machine.AUTHORIZATION, Machine.DECISION})
+
+
+def _ends(move: Move) -> bool:
+    return move.machine is Machine.RUN and move.event in {Event.COMPLETE, Event.FAIL}
+
+
+def _not_plain(command: Command) -> VrmError | None:
+    made = [(part.machine, part.id) for part in command.creates if part.machine in _SPINE_ONLY]
+    made += [
+        (part.machine, part.id)
+        for part in command.moves
+        if part.machine in _SPINE_ONLY or (part.machine, part.event) in _OF_THE_SPINE
+    ]
+    if not made:
+        return None
+    return InvalidInputError("command", " ".join(made[0]), "Only a grant or its settlement does that.")
+
+
+def _too_early(command: Command, busy: Mapping[str, str]) -> VrmError | None:
+    for move in command.moves:
+        if _ends(move) and move.id in busy:
+            return StaleError("run", busy[move.id], "It is still open; close it before the Run ends.")
+    return None
+
+
 def _require_grantable(proposal: Proposal, flow: Flow, subject: Subject | None) -> None:
     if proposal.machine is not flow.machine:
         raise IntegrityError("proposal.machine", proposal.machine.value, f"{flow.transition} moves {flow.machine}.")
     if flow.granted is not None:
         if subject is None:
             raise NotFoundError(proposal.machine.value, proposal.subject_id, "Admit it before proposing for it.")
+        if subject.run_id != proposal.run_id:
+            raise IntegrityError("proposal.run_id", proposal.run_id, f"The subject is of {subject.run_id}.")
         _require_attempt(proposal, (subject.generation, subject.fence))
     elif subject is not None:
         raise IdentityConflictError(

@@ -94,7 +94,9 @@ class House(Stack):
             phase=Phase.GRANTED,
             body=body.canonical.decode(),
         )
-        (answer,) = self.owner.apply([Command(key=(Machine.AUTHORIZATION, key), creates=(made,))])
+        runtime = self.stores.runtime
+        forger = runtime.claim(f"forger/{self.namespace}", "test")
+        (answer,) = runtime.apply(forger, [Command(key=(Machine.AUTHORIZATION, key), creates=(made,))])
         assert not isinstance(answer, VrmError)
 
 

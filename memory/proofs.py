@@ -1,0 +1,35 @@
+"""What is read back from the artifact store before a record may rest on it (spec 6.3, 8.2).
+
+Both sides of the spine ask: the run owner before it grants, the coordinator before it opens the Ledger transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from records.base import Record
+from records.decisions import BlockedProposal
+from records.errors import IntegrityError
+from records.outcomes import RecallOutcome
+from store.artifacts import ArtifactStore
+
+
+def require_proofs(artifacts: ArtifactStore, records: Iterable[Record]) -> None:
+    """Check that every blocked Outcome among `records` rests on the published proof of its own decision.
+
+    Raises:
+        NotFoundError: the proof was never published.
+        InvalidRecordError: the bytes are no proof.
+        IntegrityError: it is the proof of another decision or of another reason, or not in canonical form.
+    """
+    for outcome in records:
+        if not isinstance(outcome, RecallOutcome) or outcome.blocked_proof_digest is None:
+            continue
+        data = artifacts.read(outcome.blocked_proof_digest)
+        proof = BlockedProposal.load(data)
+        if proof.canonical != data:
+            raise IntegrityError("blocked_proof", outcome.blocked_proof_digest, "It is not in canonical form.")
+        if (proof.intent_id, proof.blocked_reason.value) != (outcome.intent_id, outcome.outcome_reason):
+            raise IntegrityError(
+                "blocked_proof", outcome.blocked_proof_digest, "It is the proof of another decision or reason."
+            )
