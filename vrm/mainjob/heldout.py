@@ -84,11 +84,12 @@ class HeldOut:
         intents = [self._maker.intent(state, index) for state in states]
         self._register(intents)
         sources = self._sources(states, intents)
+        self._give(intents, sources)
         pending = [
             Pending(state=state, intent=intent, source=source, answer=self._plan(state, source, index))
             for state, intent, source in zip(states, intents, sources, strict=True)
         ]
-        self._publish(pending)
+        self._keep_answers(pending)
         executed = self._execute(pending, index)
         self._conclude(pending, executed)
         for item in pending:
@@ -104,13 +105,8 @@ class HeldOut:
         require(self._job.spine.carry(proposals))
 
     def _sources(self, states: Sequence[TrialState], intents: Sequence[DecisionIntent]) -> list[Source]:
-        """Return what memory says to each decision; a committed context is read back, never recalled again."""
-        ledger, namespace = self._job.stores.ledger, self._job.namespace
-        found: dict[str, Source] = {}
-        for stored in ledger.find("decision-recall-context", namespace, intent_id=[str(each.id) for each in intents]):
-            record = stored.load()
-            if isinstance(record, RecallContext):
-                found[record.intent_id] = record
+        """Return what memory says to each decision; what it said before is read back, never asked again."""
+        found = self._said(intents)
         asked = [
             (intent, self._maker.request(state, intent))
             for state, intent in zip(states, intents, strict=True)
@@ -126,6 +122,22 @@ class HeldOut:
                 self._job.stores.artifacts.publish(answer.canonical)
         require(self._job.spine.carry(proposals))
         return [found.get(intent.id) for intent in intents]
+
+    def _said(self, intents: Sequence[DecisionIntent]) -> dict[str, Source]:
+        """Return the contexts that were committed, and the proofs of the outcomes that are blocked."""
+        ledger, namespace = self._job.stores.ledger, self._job.namespace
+        ids = [str(intent.id) for intent in intents]
+        found: dict[str, Source] = {}
+        for stored in ledger.find("decision-recall-context", namespace, intent_id=ids):
+            record = stored.load()
+            if isinstance(record, RecallContext):
+                found[record.intent_id] = record
+        for stored in ledger.find("recall-decision-outcome", namespace, intent_id=ids):
+            outcome = stored.load()
+            if isinstance(outcome, RecallOutcome) and outcome.blocked_proof_digest is not None:
+                proof = self._job.stores.artifacts.read(outcome.blocked_proof_digest)
+                found[outcome.intent_id] = BlockedProposal.load(proof)
+        return found
 
     def _context(self, intent: DecisionIntent, context: RecallContext) -> Proposal:
         subject = self._job.stores.runtime.subject(Machine.DECISION, str(intent.id))
@@ -147,14 +159,19 @@ class HeldOut:
         )
         return plan(question, self._maker.planner)
 
-    def _publish(self, pending: Sequence[Pending]) -> None:
-        """Publish what each actor was given and what it answered, before anything is executed."""
-        artifacts = []
-        for item in pending:
-            if item.answer is not None:
-                context = item.source if isinstance(item.source, RecallContext) else None
-                artifacts += [memory_binding(item.intent, context), planner_envelope(item.intent, item.answer)]
-        self._job.stores.artifacts.publish_many([canonical_bytes(part) for part in artifacts])
+    def _give(self, intents: Sequence[DecisionIntent], sources: Sequence[Source]) -> None:
+        """Publish what each actor is given of memory, before any of them is asked (spec 9.7)."""
+        given = [
+            memory_binding(intent, source)
+            for intent, source in zip(intents, sources, strict=True)
+            if not isinstance(source, BlockedProposal)
+        ]
+        self._job.stores.artifacts.publish_many([canonical_bytes(part) for part in given])
+
+    def _keep_answers(self, pending: Sequence[Pending]) -> None:
+        """Publish what each actor answered, before anything is executed."""
+        answers = [planner_envelope(item.intent, item.answer) for item in pending if item.answer is not None]
+        self._job.stores.artifacts.publish_many([canonical_bytes(part) for part in answers])
 
     def _execute(self, pending: Sequence[Pending], index: int) -> dict[str, Verified]:
         acting = [(item, item.answer) for item in pending if item.answer is not None and item.answer.change is not None]
