@@ -14,7 +14,7 @@ from typing import Final
 
 from policies.contrasts import Contrast, ContrastTable, Variant
 from policies.distillation_policy import DistillationPolicy, Verdict, decide
-from policies.effects import EffectSummary, EffectUnit, effect_units, figure, summarise_effect
+from policies.effects import Classification, EffectSummary, EffectUnit, effect_units, figure, summarise_effect
 from policies.gate import GateResult, family_gate
 from policies.statistics import Bounds, mean
 from policies.strength import grade_evidence
@@ -28,7 +28,7 @@ from records.ids import (
     VerificationId,
 )
 from records.knowledge import EvidenceLink, Finding, LinkRelation
-from records.values import ActionKind, Direction, EffectEstimate, EvidenceStrength, Guardrail, Interval, MetricSpec
+from records.values import ActionKind, EffectEstimate, EvidenceStrength, Guardrail, Interval, MetricSpec
 
 DRAFTING_ADAPTER: Final = "structured-template/v1"
 
@@ -180,17 +180,18 @@ def _links(variant: Variant, summary: EffectSummary) -> tuple[EvidenceLink, ...]
 
 def _claim(variant: Variant, summary: EffectSummary, action: ActionKind | None) -> str:
     knob, metric = variant.target.knob, variant.metric
-    change = f"{knob.name} from {knob.from_value} to {knob.to_value}"
     roots = f"{summary.n_units} independent dataset root{'s' if summary.n_units > 1 else ''}"
-    better = (summary.mean > 0) == (metric.direction is Direction.MAXIMIZE)
+    size = f"{abs(summary.mean):.4f} {metric.unit}"
     match action:
         case ActionKind.RECOMMEND:
-            verb = "improves"
+            said = f"improves {metric.name} by {size}"
         case ActionKind.AVOID:
-            verb = "worsens"
+            said = f"worsens {metric.name} by {size}"
+        case _ if summary.classification is Classification.NO_EFFECT:
+            said = f"makes no difference to {metric.name} that matters ({summary.mean:+.4f} {metric.unit})"
         case _:
-            verb = "showed no reliable change of" if summary.mean == 0 else f"may {'improve' if better else 'worsen'}"
-    return f"Changing {change} {verb} {metric.name} by {summary.mean:+.4f} {metric.unit} on average over {roots}."
+            said = f"is not shown to change {metric.name} ({summary.mean:+.4f} {metric.unit})"
+    return f"Changing {knob.name} from {knob.from_value} to {knob.to_value} {said}, on average over {roots}."
 
 
 def _gate_detail(gate: GateResult) -> str:

@@ -20,7 +20,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from records.canonical import digest_bytes
-from records.errors import IntegrityError, InvalidInputError
+from records.errors import IntegrityError, InvalidInputError, UnavailableError
 from store.database import Connection, connect, one, translated
 
 REVISION: Final = "1"
@@ -71,7 +71,7 @@ def install(admin_dsn: str, application_role: str, definition: Definition) -> No
 
     Raises:
         IntegrityError: the database holds a schema of that name that is not this program's, or another revision of it.
-        UnavailableError: the server cannot be reached.
+        UnavailableError: the server cannot be reached, or the role may not create a schema.
     """
     connection = connect(admin_dsn, "install")
     try:
@@ -80,6 +80,7 @@ def install(admin_dsn: str, application_role: str, definition: Definition) -> No
             if _exists(connection, definition.schema):
                 check(connection, definition)
             else:
+                _require_creator(connection)
                 _create(connection, application_role, definition)
     finally:
         connection.close()
@@ -121,6 +122,16 @@ def check(connection: Connection, definition: Definition) -> None:
 
 def _exists(connection: Connection, schema: str) -> bool:
     return bool(one(connection.execute("SELECT to_regnamespace(%s) IS NOT NULL", [schema]).fetchone()))
+
+
+def _require_creator(connection: Connection) -> None:
+    """Refuse a role that may not create a schema, before the database does it in its own words."""
+    row = connection.execute(
+        "SELECT current_user, current_database(), has_database_privilege(current_database(), 'CREATE')"
+    ).fetchone()
+    if row is not None and not row[2]:
+        remedy = f"Name a role that may create a schema in {row[1]} by VRM_LEDGER_ADMIN_DSN or VRM_RUNTIME_ADMIN_DSN."
+        raise UnavailableError("database role", row[0], remedy)
 
 
 def _create(connection: Connection, role: str, definition: Definition) -> None:

@@ -38,6 +38,7 @@ from records.values import (
     RecallRequirement,
 )
 from vrm.bootstrap import Stores, cluster_of, home_of, open_stores, owners
+from vrm.domain import BUDGET_CLASS, CATALOG, MODEL_FAMILY
 from vrm.home import DEFAULT_NAMESPACE
 
 
@@ -55,7 +56,7 @@ class Question:
     task: Mapping[str, str]
     config: Mapping[str, object] = field(default_factory=dict)
     text: str = "Which one change helps most here?"
-    catalog: str = "tabular-svm-v1"
+    catalog: str = CATALOG
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,10 +157,10 @@ class Memory:
                 domain=catalog.domain,
                 dataset_digest=None,
                 source_digest=None,
-                model_family="svm",
+                model_family=MODEL_FAMILY,
                 environment_digest=None,
                 contract_digest=contract.comparability_digest,
-                budget_class="one-fit",
+                budget_class=BUDGET_CLASS,
                 visibility=self.namespace,
             ),
             metric=contract.primary_metric,

@@ -34,9 +34,10 @@ from store.runtime.memory import MemoryRuntime
 from tests.data.tables import write_table
 from tests.data.world import NOW, World, active_rules, build_world, digest, one
 from tests.support.stores import Writer, granted
+from vrm.domain import BUDGET_CLASS, CATALOG, MODEL_FAMILY
 from vrm.mainjob.experiments import Verified
 from vrm.mainjob.outcomes import Decided, link_of, outcome_of
-from vrm.mainjob.plan import BUDGET_CLASS, CATALOG, MODEL_FAMILY, SMALL, Round, held_out_tasks
+from vrm.mainjob.plan import SMALL, Round, held_out_tasks
 from vrm.mainjob.tabular import PRIMARY, STEERING, Setting, contract_of, identity_of
 from vrm.mainjob.trials import DecisionMaker, TrialState, new_trials
 

@@ -90,7 +90,7 @@ def test_a_consistent_effect_is_an_active_recommendation() -> None:
     assert verdict.strength.grade is Grade.REPLICATED
     assert verdict.strength.support_count == 4
     assert verdict.claim == (
-        'Changing scaler from "none" to "standard" improves balanced_accuracy by +0.0500 share on average '
+        'Changing scaler from "none" to "standard" improves balanced_accuracy by 0.0500 share, on average '
         "over 4 independent dataset roots."
     )
 
@@ -99,7 +99,7 @@ def test_a_consistent_harm_is_an_active_avoidance() -> None:
     verdict = verdicts(pairs({root: -delta for root, delta in GOOD.items()}))["scaler"]
     assert verdict.verdict.decision is DecisionKind.PROMOTED_ACTIVE
     assert verdict.verdict.action is ActionKind.AVOID
-    assert " worsens " in verdict.claim
+    assert " worsens balanced_accuracy by 0.0500 share, " in verdict.claim
 
 
 def test_the_metric_says_which_sign_is_good() -> None:

@@ -15,9 +15,6 @@ from records.ids import RunId
 from records.runtime import RunBody
 from records.values import CampaignProfile
 
-CATALOG: Final = "tabular-svm-v1"
-BUDGET_CLASS: Final = "one-fit"
-MODEL_FAMILY: Final = "svm"
 PUBLISHED_AT: Final = "2026-11-30T00:00:00.000000Z"
 """When the contracts and profiles below were published; what is derived from them is the same on every day."""
 

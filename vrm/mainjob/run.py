@@ -7,11 +7,12 @@ from policies.planner import planner_policy
 from records.ids import RunId
 from records.states import Machine, Phase
 from store.runtime.port import RuntimeReader
+from vrm.domain import CATALOG
 from vrm.mainjob import steps
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.heldout import HeldOut
 from vrm.mainjob.job import Job
-from vrm.mainjob.plan import CATALOG, Round, Size, held_out_tasks
+from vrm.mainjob.plan import Round, Size, held_out_tasks
 from vrm.mainjob.published import import_table
 from vrm.mainjob.tabular import contract_of
 from vrm.mainjob.trials import DecisionMaker, new_trials

@@ -17,7 +17,8 @@ from policies.catalog import Config, InterventionCatalog, KnobValue
 from records.evidence import Corpus, EvaluationContract, VerificationKind
 from records.ids import ContextId, RunId
 from records.values import Direction, MetricSpec
-from vrm.mainjob.plan import BUDGET_CLASS, MODEL_FAMILY, PUBLISHED_AT
+from vrm.domain import BUDGET_CLASS, MODEL_FAMILY
+from vrm.mainjob.plan import PUBLISHED_AT
 
 PRIMARY: Final = MetricSpec(name="test_balanced_accuracy", direction=Direction.MAXIMIZE, unit="share")
 GUARDRAILS: Final = (MetricSpec(name="test_accuracy", direction=Direction.MAXIMIZE, unit="share"),)

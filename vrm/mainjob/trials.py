@@ -24,7 +24,8 @@ from records.values import (
     MemoryScope,
     RecallRequirement,
 )
-from vrm.mainjob.plan import BUDGET_CLASS, MODEL_FAMILY, PUBLISHED_AT, Round
+from vrm.domain import BUDGET_CLASS, MODEL_FAMILY
+from vrm.mainjob.plan import PUBLISHED_AT, Round
 from vrm.mainjob.tabular import PRIMARY, STEERING, identity_of
 
 SLOT: Final = "trial"

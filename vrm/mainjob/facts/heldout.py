@@ -20,10 +20,11 @@ from records.outcomes import OutcomeAttemptLink, RecallOutcome
 from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
 from records.values import Disposition, PolicyIdentity
 from store.ledger.port import LedgerReader
+from vrm.domain import CATALOG
 from vrm.mainjob.facts.reading import EvidenceIndex, find
 from vrm.mainjob.facts.rules import Knowledge
 from vrm.mainjob.facts.shapes import ArmFacts, CardFacts, Change, DecisionFacts, RecallFacts, Tally, TrialFacts
-from vrm.mainjob.plan import CATALOG, Round, held_out_tasks
+from vrm.mainjob.plan import Round, held_out_tasks
 from vrm.mainjob.tabular import PRIMARY, STEERING
 from vrm.mainjob.trials import TrialState, new_trials
 
