@@ -15,12 +15,12 @@ from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
 from policies.retention import check_retention
 from records.appends import Append, Head
 from records.base import Record
-from records.decisions import DecisionIntent, RecallContext
+from records.decisions import DecisionIntent, RecallContext, citation_id
 from records.errors import IllegalTransitionError, IntegrityError
 from records.evidence import Attempt, Experience, Intervention
 from records.flows import Authority, Transition
 from records.ingestion import EvidenceSnapshot
-from records.knowledge import LifecycleEvent
+from records.knowledge import LifecycleEvent, MemoryRecord
 from records.outcomes import (
     CLOSURE_ONLY,
     NoCommitReason,
@@ -28,6 +28,7 @@ from records.outcomes import (
     RecallOutcome,
     SourceStatus,
 )
+from records.snapshots import KnowledgeSnapshot, RecallInput
 from records.values import Disposition, RecallRequirement
 from store.ledger.port import Guard, LedgerReader, Refusal
 
@@ -70,7 +71,30 @@ def _context(reader: LedgerReader, append: Append) -> Refusal | None:
             return _precondition("the intent has its outcome already")
         if check_retention(reader.namespace_head(append.namespace), ()) != context.retention:
             return Refusal(NoCommitReason.RETENTION_FRONTIER_STALE, "the retention frontier has moved on")
+        broken = next((rule for holds, rule in _card_rules(reader, context) if not holds), None)
+        if broken is not None:
+            return _precondition(broken)
     return None
+
+
+def _card_rules(reader: LedgerReader, context: RecallContext) -> Iterator[tuple[bool, str]]:
+    """Say what a card must be: the exact member of the queried snapshot, cited at its own place (spec 9.6, VRM-R06)."""
+    if not context.items:
+        return
+    queried = _read(reader, context.recall_input_id, RecallInput)
+    snapshot = None if queried is None else _read(reader, queried.knowledge_snapshot_id, KnowledgeSnapshot)
+    yield snapshot is not None and snapshot.namespace == context.namespace, "the snapshot is not of this namespace"
+    members = {member.memory_id: member for member in snapshot.members} if snapshot else {}
+    for item in context.items:
+        card, member = item.card, members.get(item.card.memory_id)
+        cited = citation_id(context.intent_id, context.recall_input_id, card.card_id, item.ordinal)
+        own = (item.card_id, item.memory_id, item.citation_id) == (card.card_id, card.memory_id, cited)
+        yield own, "card and citation do not follow from their content"
+        head = None if member is None else (member.event_id, member.disposition, member.scope_variant_id)
+        yield head == (card.event_id, card.disposition, card.scope_variant_id), "the card is not of a snapshot member"
+        record = _read(reader, card.memory_id, MemoryRecord)
+        same = record is not None and record.payload_digest == card.memory_digest
+        yield same, "the card was made from other bytes than its record has"
 
 
 def _outcome(reader: LedgerReader, append: Append) -> Refusal | None:
@@ -116,8 +140,13 @@ def _link(reader: LedgerReader, append: Append) -> Refusal | None:
         experience = _read(reader, link.experience_id, Experience)
         if outcome is None or attempt is None or experience is None:
             return _precondition("outcome, attempt or experience is not in the Ledger")
+        intent = _read(reader, outcome.intent_id, DecisionIntent)
         if experience.attempt_id != attempt.id:
             return _precondition("the experience is of another attempt")
+        if intent is None or intent.evaluation_task_id != attempt.evaluation_task_id:
+            return _precondition("the attempt is on another task than the decision")
+        if attempt.recall_context_id != outcome.context_id:
+            return _precondition("the attempt was not made with the decision's context")
         if (
             outcome.run_id != attempt.run_id
             or not link.config_digest == attempt.config_digest == outcome.effective_config_digest

@@ -245,6 +245,9 @@ def _rules(outcome: RecallOutcome) -> tuple[tuple[bool, str], ...]:
         ((outcome.executed_actor is None) or (outcome.memory_binding_digest is not None),
          "an actor that ran was given a memory binding"),
         (source is not SourceStatus.BLOCKED or outcome.executed_actor is None, "a blocked source reaches no actor"),
+        (all((d.action_knob, d.action_value) == (outcome.proposed_knob, outcome.proposed_value)
+             for d in outcome.dispositions if d.verdict is CardVerdict.ADOPTED),
+         "an adopted card is mapped to the action that was proposed (VRM-R08)"),
         (decision in CLOSURE_ONLY or not any(d.reason in RUNTIME_ONLY for d in outcome.dispositions),
          "only Runtime closure writes not_considered_cancelled and not_considered_actor_failed"),
     )  # fmt: skip
