@@ -25,7 +25,7 @@ from records.canonical import domain_digest
 from records.decisions import AllowedAction, ContextItem, ContextStatus, DecisionIntent, RecallContext, citation_id
 from records.evidence import Attempt, Corpus, Experience
 from records.flows import Authority, Transition
-from records.ids import AttemptId, ExperienceId, IntentId, RecallInputId
+from records.ids import AttemptId, ContextId, ExperienceId, IntentId, RecallInputId
 from records.outcomes import CardDisposition, CardReason
 from records.values import ArtifactRef
 from store.artifacts import ArtifactStore
@@ -91,11 +91,13 @@ class _Trials:
         }
         for state in new_trials(ROUND, (FIRST, SECOND), self._catalog):
             baseline, steps = scripts[state.task, state.arm]
-            self._run(state, 0, None, baseline)
+            self._run(state, 0, None, baseline, None)
             for place, step in enumerate(steps):
                 self._decide(state, place, step)
 
-    def _run(self, state: TrialState, iteration: int, change: Change | None, result: Result) -> Verified:
+    def _run(
+        self, state: TrialState, iteration: int, change: Change | None, result: Result, context_id: ContextId | None
+    ) -> Verified:
         setting = Setting(
             task=state.task,
             seed=state.seed,
@@ -132,6 +134,7 @@ class _Trials:
                 corpus=Corpus.EVALUATION,
                 arm=state.arm,
                 pair=state.pair,
+                recall_context_id=context_id,
             )
         )
         key = f"{state.run_id}/{iteration}"
@@ -148,7 +151,8 @@ class _Trials:
         context = self._context(intent, cards=state.task == FIRST) if state.arm == "memory" else None
         if context is not None:
             self._append(Transition.APPEND_CONTEXT, intent, (context,))
-        run = None if step.change is None else self._run(state, place + 1, step.change, step.result)
+        told = None if context is None else ContextId(context.id)
+        run = None if step.change is None else self._run(state, place + 1, step.change, step.result, told)
         outcome = outcome_of(Decided(intent, context, _answer(step, context), run.config_digest if run else None))
         self._append(Transition.APPEND_OUTCOME, intent, (outcome,))
         if run is not None:
