@@ -13,21 +13,21 @@ from memory.evidence import Trial, bundle_records
 from memory.fsck import fsck
 from policies.planner import exploration_order, open_actions
 from records.appends import Append
-from records.decisions import DecisionIntent, RecallContext
+from records.decisions import DecisionIntent, RecallContext, citation_id
 from records.errors import IdentityConflictError, VrmError
 from records.evidence import Attempt, Experience, Verification
 from records.flows import Authority, Transition
-from records.ids import AttemptId, ExperienceId, OutcomeId
+from records.ids import AttemptId, EventId, ExperienceId, IntentId, OutcomeId
 from records.knowledge import EvidenceLink, MemoryRecord
 from records.outcomes import CardReason, CardVerdict, NoCommitReason, OutcomeAttemptLink, RecallOutcome, SourceStatus
-from records.values import RecallRequirement
+from records.values import Disposition, RecallRequirement
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore
 from store.runtime.port import RuntimeStore
 from tests.support.stack import Stack, Stores, record_of
 from tests.support.stack_decisions import CATALOG, Study, learn, tokenizer
 from tests.support.stores import evidence_append, expect, fresh_namespace
-from tests.support.trials import digest
+from tests.support.trials import digest, make_task
 from vrm.mainjob.job import Job, pinned_policies
 
 GOOD = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
@@ -79,11 +79,13 @@ class TestVrmR08:
             {"config_digest": digest("another configuration")},
             {"change": ("C", 1, 10)},
             {"change": ("scaler", "none", "robust")},
+            {"task": make_task("another")},
+            {"recall_context_id": None},
         ],
-        ids=["another configuration", "another knob", "another value"],
+        ids=["another configuration", "another knob", "another value", "another task", "without the context"],
     )
     def test_vrm_r08_a_link_to_what_was_not_decided_is_refused(self, memory_arm: Study, wrong: dict[str, Any]) -> None:
-        """The experiment that was really run differs from the decision in configuration, knob or value."""
+        """The experiment that was run differs from the decision in configuration, knob, value, task or context."""
         link, records = self.linked(memory_arm, **wrong)
         self.refuse(memory_arm, link, records)
 
@@ -143,6 +145,48 @@ def study_decide(study: Study, executed: list[Any]) -> None:
     decided = honest.trial(answer, context)
     executed += bundle_records(study.trial(answer, context))
     honest.carry(Transition.APPEND_OUTCOME, Authority.NORMAL, honest.outcome(context, answer, decided.config_digest))
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"event_id": EventId.derive({"x": 1})}, "not of a snapshot member"),
+        ({"disposition": Disposition.CONTESTED}, "not of a snapshot member"),
+        ({"memory_digest": digest("other")}, "other bytes"),
+        ({}, "do not follow from their content"),
+    ],
+    ids=["another event", "another disposition", "another record", "another citation"],
+)
+def test_vrm_r06_a_card_that_is_no_member_is_refused(memory_arm: Study, changes: dict[str, Any], rule: str) -> None:
+    """The Ledger takes a context only if each card is the exact member of the snapshot that was queried (spec 9.6)."""
+    twin = Study(memory_arm.stack, "pair-2", "memory", memory_arm.recall_input)
+    twin.decide()
+    (context,) = memory_arm.stack.load("decision-recall-context")
+    study = memory_arm
+    study.stack.admit(f"{study.key}/{study.arm}", "trial")
+    study.carry(Transition.APPEND_INTENT, Authority.ADMISSION, study.view, study.intent)
+    intent_id = IntentId(study.intent.id)
+    card = context.items[0].card.model_copy(update=changes)
+    cited = citation_id(intent_id, context.recall_input_id, card.card_id, 1 if changes else 2)
+    item = context.items[0].model_copy(update={"card": card, "card_id": card.card_id, "citation_id": cited})
+    forged = context.model_copy(update={"intent_id": intent_id, "items": (item,)})
+    (receipt,) = study.stack.spine.carry([study.proposal(Transition.APPEND_CONTEXT, Authority.NORMAL, forged)])
+    assert not isinstance(receipt, VrmError)
+    assert receipt.reason is NoCommitReason.PRECONDITION_CONFLICT
+    (refused,) = study.stack.load("no-commit-receipt")
+    assert rule in refused.detail
+    study.carry(Transition.APPEND_CONTEXT, Authority.NORMAL, _recited(context, intent_id))
+
+
+def _recited(context: RecallContext, intent_id: IntentId) -> RecallContext:
+    """Return the context as another intent of the same question would have got it."""
+    items = tuple(
+        item.model_copy(
+            update={"citation_id": citation_id(intent_id, context.recall_input_id, item.card_id, item.ordinal)}
+        )
+        for item in context.items
+    )
+    return context.model_copy(update={"intent_id": intent_id, "items": items})
 
 
 def test_vrm_o04_from_a_rule_to_its_verified_outcome_by_ids_alone(memory_arm: Study) -> None:

@@ -122,6 +122,14 @@ def test_fields_that_a_row_requires_or_forbids(row: tuple[str, str, str | None],
         RecallOutcome.build(**(body(*row) | changes))
 
 
+@pytest.mark.parametrize("changes", [{"proposed_knob": "C"}, {"proposed_value": "10"}])
+def test_vrm_r08_an_adopted_card_is_mapped_to_what_was_proposed(changes: dict[str, Any]) -> None:
+    fields = body("ok", "completed", None) | {"dispositions": OUTCOME.dispositions}  # type: ignore[attr-defined]  # it is an outcome
+    RecallOutcome.build(**fields)
+    with pytest.raises(InvalidRecordError, match="R08"):
+        RecallOutcome.build(**(fields | changes))
+
+
 def test_verdict_of_every_card_reason() -> None:
     expected = {
         "adopted_applicable": "adopted",
