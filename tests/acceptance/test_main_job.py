@@ -48,8 +48,10 @@ def test_vrm_r07_every_intent_ends_in_one_outcome_with_one_disposition_per_card(
     records = product.json("status")["records"]
     assert first_round["facts"]["round"] == 0
     assert records["decision-intent"] == records["recall-decision-outcome"]
+    assert records["decision-intent"] > 0
     assert records["decision-intent"] % (TRIALS * SMALL.decisions) == 0
     assert records["decision-recall-context"] == records["decision-intent"] // 2
+    assert product.json("fsck")["clean"]  # it compares the dispositions of every outcome with the cards of its context
 
 
 def test_the_report_is_one_page_that_needs_nothing_else(first_round: dict[str, Any]) -> None:

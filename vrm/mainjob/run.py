@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from policies.catalog import load_catalog
 from policies.planner import planner_policy
+from records.errors import VrmError
 from records.ids import RunId
 from records.states import Machine, Phase
 from store.runtime.port import RuntimeReader
@@ -58,11 +59,11 @@ def run_round(job: Job) -> int:
 
 
 def recover(job: Job) -> int:
-    """Settle every authorization that a crash left unresolved and return how many there were."""
-    waiting = job.stores.runtime.find(Machine.AUTHORIZATION, [Phase.GRANTED])
-    if waiting:
-        job.spine.recover(job.stores.runtime)
-    return len(waiting)
+    """Settle the authorizations that a crash left unresolved and return how many were settled.
+
+    One that cannot be settled now is met again, with its error, by the step that needs its subject.
+    """
+    return sum(not isinstance(answer, VrmError) for answer in job.spine.recover(job.stores.runtime))
 
 
 def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:
