@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from records.base import Record
+from records.canonical import domain_digest
 from records.decisions import DecisionIntent, RecallContext
 from records.errors import IntegrityError
 from records.flows import Transition
@@ -20,13 +21,14 @@ from records.ids import ActivityId, BatchId, HandoffId, ReportId, WorkItemId
 from records.ingestion import (
     Batch,
     CompletionStatus,
+    DistillationReceipt,
     EnqueueTransaction,
     Report,
     WorkCompletion,
     WorkItem,
 )
 from records.outcomes import RecallOutcome
-from records.runtime import Authorization, handoff_id, reference_id
+from records.runtime import Authorization, enqueue_attempt_id, handoff_id, reference_id
 
 Records = tuple[Record, ...]
 R = TypeVar("R", bound=Record)
@@ -50,17 +52,20 @@ def derive(records: Records, authorization: Authorization) -> Records:
 
 
 def _enqueue(records: Records, authorization: Authorization) -> Records:
-    item = _only(records, WorkItem)
+    item, receipt = _only(records, WorkItem), _only(records, DistillationReceipt)
     work_item_id = WorkItemId(item.id)
+    handoff = HandoffId.check(authorization.subject_id)
     sidecar = EnqueueTransaction(
         namespace=item.namespace,
         created_at=authorization.granted_at,
         work_item_id=work_item_id,
-        handoff_id=HandoffId.check(authorization.subject_id),
+        handoff_id=handoff,
         profile_reference_id=reference_id(profile_owner(work_item_id), item.campaign_profile_digest),
+        attempt_id=enqueue_attempt_id(handoff, authorization.generation, authorization.fence),
         attempt_generation=authorization.generation,
         attempt_fence=authorization.fence,
-        profile_proof_digest=authorization.canonical_digest,
+        authorization_digest=authorization.canonical_digest,
+        transaction_digest=domain_digest("enqueue-transaction-order", [item.payload_digest, receipt.payload_digest]),
     )
     return (*records, sidecar)
 

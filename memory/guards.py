@@ -15,7 +15,7 @@ from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
 from policies.retention import check_retention
 from records.appends import Append, Head
 from records.base import Record
-from records.decisions import DecisionIntent, RecallContext, citation_id
+from records.decisions import DecisionIntent, RecallContext, citation_id, memory_binding
 from records.errors import IllegalTransitionError, IntegrityError
 from records.evidence import Attempt, Experience, Intervention
 from records.flows import Authority, Transition
@@ -119,6 +119,13 @@ def _outcome_rules(
     same_place = (outcome.run_id, outcome.activity_id, outcome.iteration, outcome.decision_slot)
     yield same_place == (intent.run_id, intent.activity_id, intent.iteration, intent.decision_slot), "another decision"
     yield outcome.planned_actor == intent.planned_actor, "the planned actor is not the intent's"
+    registered = (outcome.arm, outcome.pair, outcome.artifact_kind)
+    yield (
+        registered == (intent.arm, intent.pair, intent.artifact_kind),
+        "arm, pair or kind is not the intent's",
+    )
+    given = memory_binding(intent, context if isinstance(context, RecallContext) else None).canonical_digest
+    yield outcome.memory_binding_digest in (None, given), "the actor was given other memory than this decision's"
     yield (outcome.source_status is SourceStatus.NOT_REQUESTED) == (not required), "not_requested is for control arms"
     yield outcome.context_id == (context.id if context else None), "the context is not the intent's"
     yield (
@@ -153,6 +160,8 @@ def _link(reader: LedgerReader, append: Append) -> Refusal | None:
         ):
             return _precondition("the executed configuration is not the decided one")
         found = [item.load() for item in reader.find("intervention", append.namespace, attempt_id=str(attempt.id))]
+        if outcome.intervention_id is not None and outcome.intervention_id not in [item.id for item in found]:
+            return _precondition("the executed intervention is not the one that the outcome names")
         knobs = [item.knob for item in found if isinstance(item, Intervention) and item.knob]
         if outcome.proposed_knob is not None and (outcome.proposed_knob, outcome.proposed_value) not in [
             (knob.name, knob.to_value) for knob in knobs

@@ -219,7 +219,7 @@ def _draft(bundle: VerifiedEvidenceBundle, knob: Knob) -> Variant:
     )
     family = family_id(attempt.namespace, target, contract.primary_metric.name, bundle.hypothesis.mechanism)
     return Variant(
-        scope_variant_id=scope_variant_id(attempt.namespace, family, scope),
+        scope_variant_id=scope_variant_id(attempt.namespace, family, scope, target),
         scope=scope,
         scope_description=bundle.hypothesis.conditions[0] if bundle.hypothesis.conditions else contract.domain,
         target=target,

@@ -154,13 +154,12 @@ def _interval(bounds: Bounds | None, level: str) -> Interval | None:
 
 
 def _links(variant: Variant, summary: EffectSummary) -> tuple[EvidenceLink, ...]:
-    """Link every pair: it supports the rule if it moved the way the mean did, and contradicts it if it did not."""
+    """Link every pair to the rule, with what it says of it."""
     links = []
     for contrast in variant.contrasts:
         pair = contrast.delta(variant.metric.name)
         if pair is None:
             continue
-        with_mean = pair.delta * summary.mean > 0
         changed = contrast.changed
         links.append(
             EvidenceLink(
@@ -170,12 +169,19 @@ def _links(variant: Variant, summary: EffectSummary) -> tuple[EvidenceLink, ...]
                 verification_id=VerificationId(changed.verification.id),
                 intervention_id=InterventionId(changed.intervention.id),
                 provenance_id=ProvenanceId(changed.provenance.id),
-                relation=LinkRelation.SUPPORTS if with_mean else LinkRelation.CONTRADICTS,
+                relation=_relation(pair.delta, summary.mean),
                 support_unit_id=contrast.support_unit_id,
                 stratum_id=contrast.stratum_id,
             )
         )
     return tuple(sorted(links, key=lambda link: (link.relation.value, link.experience_id)))
+
+
+def _relation(delta: float, mean_delta: float) -> LinkRelation:
+    """A pair supports the rule if it moved the way the mean did, contradicts it the other way, and ties at zero."""
+    if delta == 0:
+        return LinkRelation.TIES
+    return LinkRelation.SUPPORTS if delta * mean_delta > 0 else LinkRelation.CONTRADICTS
 
 
 def _claim(variant: Variant, summary: EffectSummary, action: ActionKind | None) -> str:

@@ -12,6 +12,7 @@ from records.ids import (
     ActivityId,
     CardId,
     CitationId,
+    ContextId,
     ContractId,
     ContractViewId,
     EvaluationTaskId,
@@ -238,6 +239,42 @@ class RecallContext(
         if self.retention.blocked:
             raise ValueError("a context whose sources retention denies is not a context")
         return self
+
+
+class RequiredMemoryBinding(Model):
+    """What an actor was given: one exact context, with the counts of what was rendered (spec 13)."""
+
+    binding: Literal["required"] = "required"
+    intent_id: IntentId
+    recall_input_id: RecallInputId
+    context_id: ContextId
+    cards: Count
+    tokens: Count
+
+
+class NoMemoryBinding(Model):
+    """The only no-memory input of an actor: the registered nothing of a control arm (spec 13)."""
+
+    binding: Literal["none"] = "none"
+    intent_id: IntentId
+    governance_digest: Digest
+    recall_input_id: None = None
+    context_id: None = None
+    cards: Literal[0] = 0
+    tokens: Literal[0] = 0
+
+
+def memory_binding(intent: DecisionIntent, context: RecallContext | None) -> RequiredMemoryBinding | NoMemoryBinding:
+    """Return what the actor of a decision is given of memory; its digest is part of the Outcome."""
+    if context is None:
+        return NoMemoryBinding(intent_id=IntentId(intent.id), governance_digest=intent.governance.canonical_digest)
+    return RequiredMemoryBinding(
+        intent_id=IntentId(intent.id),
+        recall_input_id=context.recall_input_id,
+        context_id=ContextId(context.id),
+        cards=len(context.items),
+        tokens=context.token_count,
+    )
 
 
 class BlockedReason(StrEnum):

@@ -50,7 +50,7 @@ class Corpus(StrEnum):
 
 class EvaluationContract(
     Record,
-    kind=Kind(noun="evaluation-contract", table="evaluation_contracts", frontier=Frontier.EVIDENCE, columns=("name",)),
+    kind=Kind(noun="evaluation-contract", table="evaluation_contracts", columns=("name",)),
 ):
     """What a result is measured by, by whom, and what makes it invalid.
 

@@ -193,6 +193,10 @@ class HandoffId(Id, noun="enqueue-handoff"):
     """An enqueue handoff."""
 
 
+class EnqueueAttemptId(Id, noun="enqueue-attempt"):
+    """One attempt of an enqueue handoff."""
+
+
 class ReferenceId(Id, noun="artifact-reference"):
     """An owned reference to artifact bytes."""
 

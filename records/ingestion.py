@@ -14,6 +14,7 @@ from records.ids import (
     BatchId,
     CandidateId,
     DecisionId,
+    EnqueueAttemptId,
     EventId,
     EvidenceSnapshotId,
     ExperienceId,
@@ -81,14 +82,20 @@ class DistillationReceipt(
 class EnqueueTransaction(
     Record, kind=Kind(noun="enqueue-transaction", table="enqueue_transactions", unique=(("work_item_id",),))
 ):
-    """The sidecar of the transaction that queued an item: which handoff attempt held the profile bytes."""
+    """The sidecar of the transaction that queued an item: which handoff attempt held the profile bytes.
+
+    `authorization_digest` is that of the grant under which the Runtime held them; `transaction_digest` covers the
+    payload digests of item and receipt, in this order.
+    """
 
     work_item_id: WorkItemId
     handoff_id: HandoffId
     profile_reference_id: ReferenceId
+    attempt_id: EnqueueAttemptId
     attempt_generation: Count
     attempt_fence: Count
-    profile_proof_digest: Digest
+    authorization_digest: Digest
+    transaction_digest: Digest
 
 
 class WorkAssignment(

@@ -44,10 +44,11 @@ GENESIS: Final = "GENESIS"
 
 
 class LinkRelation(StrEnum):
-    """Whether an Experience speaks for the rule or against it."""
+    """Whether an Experience speaks for the rule, against it, or showed no difference (docs/adr/0003)."""
 
     SUPPORTS = "supports"
     CONTRADICTS = "contradicts"
+    TIES = "ties"
 
 
 class EvidenceLink(Model):
@@ -76,22 +77,33 @@ class Finding(Model):
 
 
 def family_id(namespace: str, target: DecisionTarget, metric: str, mechanism: str) -> FamilyId:
-    """Return the Knowledge Family of a claim; wording, scope and amount of evidence are left out (spec 4.4)."""
+    """Return the Knowledge Family of a claim (spec 4.4).
+
+    Wording, scope and amount of evidence are left out, and so is the catalog: a catalog that gains a knob goes on with
+    the families that it had.
+    """
     return FamilyId.derive(
         {
             "namespace": namespace,
             "record_kind": "semantic",
             "decision_point": target.decision_point.value,
-            "target": target.as_json(),
+            "knob": target.knob.as_json(),
             "metric": metric,
             "mechanism": mechanism,
         }
     )
 
 
-def scope_variant_id(namespace: str, family: FamilyId, scope: MemoryScope) -> ScopeVariantId:
-    """Return the scope variant of a family under one exact scope (spec 4.4)."""
-    return ScopeVariantId.derive({"namespace": namespace, "family_id": family, "scope": scope.as_json()})
+def scope_variant_id(namespace: str, family: FamilyId, scope: MemoryScope, target: DecisionTarget) -> ScopeVariantId:
+    """Return the variant of a family under one exact scope, which the governing catalog is part of (spec 4.4)."""
+    return ScopeVariantId.derive(
+        {
+            "namespace": namespace,
+            "family_id": family,
+            "scope": scope.as_json(),
+            "catalog_digest": target.catalog_digest,
+        }
+    )
 
 
 class KnowledgeCandidate(
@@ -164,7 +176,7 @@ class MemoryRecord(
         family = family_id(self.namespace, self.target, self.effect.metric.name, self.mechanism)
         if self.family_id != family:
             raise ValueError("family_id does not follow from target, metric and mechanism")
-        if self.scope_variant_id != scope_variant_id(self.namespace, family, self.scope):
+        if self.scope_variant_id != scope_variant_id(self.namespace, family, self.scope, self.target):
             raise ValueError("scope_variant_id does not follow from family and scope")
         if [link.as_json() for link in self.links] != sorted(
             (link.as_json() for link in self.links), key=lambda body: (body["relation"], body["experience_id"])
@@ -203,6 +215,7 @@ class LifecycleEvent(
     disposition: Disposition
     expected_prior: EventId | Literal["GENESIS"]
     reasons: tuple[Name, ...]
+    evidence_ids: tuple[ExperienceId, ...]
     evidence_snapshot_id: EvidenceSnapshotId
     policy: PolicyIdentity
 

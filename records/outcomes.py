@@ -20,7 +20,9 @@ from records.ids import (
     CitationId,
     ContextId,
     ExperienceId,
+    HypothesisId,
     IntentId,
+    InterventionId,
     OutcomeId,
     RunId,
 )
@@ -120,6 +122,21 @@ _SOURCE_REASONS: dict[SourceStatus, frozenset[str]] = {
 }
 
 
+class TerminalEvidenceKind(StrEnum):
+    """What kind of Runtime event ended a decision."""
+
+    CANCEL_EVENT = "CANCEL_EVENT"
+    RUNTIME_FAILURE = "RUNTIME_FAILURE"
+
+
+class ExecutedActor(Model):
+    """Who really answered: the model, the digest of its answer, and of the memory section that it was shown."""
+
+    model: Name
+    response_digest: Digest
+    rendered_prompt_digest: Digest | None
+
+
 class CardVerdict(StrEnum):
     """What became of a card."""
 
@@ -197,24 +214,30 @@ class RecallOutcome(
     run_id: RunId
     activity_id: ActivityId
     iteration: Count
+    arm: Name | None
+    pair: Name | None
     source_status: SourceStatus
     outcome_reason: Name
     context_id: ContextId | None
     decision_status: DecisionStatus
     terminal_reason: TerminalReason | None
     decision_slot: Name
+    artifact_kind: Name
     artifact_committed: bool
     artifact_digest: Digest | None
     memory_binding_digest: Digest | None
     dispositions: tuple[CardDisposition, ...]
     proposed_knob: Name | None
     proposed_value: Text | None
+    hypothesis_id: HypothesisId | None
+    intervention_id: InterventionId | None
     effective_config_digest: Digest | None
     blocked_proof_digest: Digest | None
     closure_event_digest: Digest | None
+    terminal_evidence_kind: TerminalEvidenceKind | None
     terminal_evidence_digest: Digest | None
     planned_actor: ActorIdentity
-    executed_actor: ActorIdentity | None
+    executed_actor: ExecutedActor | None
 
     @model_validator(mode="after")
     def _closed_matrix(self) -> RecallOutcome:
@@ -222,6 +245,12 @@ class RecallOutcome(
             if not fits:
                 raise ValueError(rule)
         return self
+
+
+_CLOSING = {
+    SourceStatus.CANCELLED_BEFORE_RECALL: TerminalEvidenceKind.CANCEL_EVENT,
+    SourceStatus.FAILED_BEFORE_RECALL: TerminalEvidenceKind.RUNTIME_FAILURE,
+}
 
 
 def _rules(outcome: RecallOutcome) -> tuple[tuple[bool, str], ...]:
@@ -238,6 +267,11 @@ def _rules(outcome: RecallOutcome) -> tuple[tuple[bool, str], ...]:
         ((outcome.closure_event_digest is not None) == before_recall, "pre-recall closure needs its event"),
         (not before_recall or outcome.closure_event_digest == outcome.terminal_evidence_digest,
          "the closure event and the terminal evidence are one and the same"),
+        ((outcome.terminal_evidence_kind is None) == (outcome.terminal_evidence_digest is None),
+         "terminal evidence has a kind and a digest"),
+        (outcome.terminal_evidence_kind is _CLOSING.get(source, outcome.terminal_evidence_kind),
+         "a cancellation before recall ends by its cancel event, a failure by the Runtime's"),
+        (completed or outcome.intervention_id is None, "only a completed decision has an intervention"),
         (outcome.artifact_committed == completed, "an artifact is committed exactly by a completed decision"),
         ((outcome.artifact_digest is not None) == completed, "artifact_digest is given exactly when committed"),
         (completed or outcome.effective_config_digest is None, "only a completed decision has an effective config"),

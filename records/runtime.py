@@ -13,7 +13,7 @@ from pydantic import Field
 
 from records.base import Digest, Model, Name, Namespace, Text, Timestamp
 from records.flows import Authority, Transition
-from records.ids import ActivityId, AuthorizationId, HandoffId, ReferenceId, RunId, WorkItemId
+from records.ids import ActivityId, AuthorizationId, EnqueueAttemptId, HandoffId, ReferenceId, RunId, WorkItemId
 from records.states import Event, Machine, Phase
 from records.values import Count
 
@@ -43,6 +43,11 @@ def activity_id(run_id: RunId, slot: str) -> ActivityId:
 def handoff_id(work_item_id: WorkItemId) -> HandoffId:
     """Return the id of the one enqueue handoff of a work item."""
     return HandoffId.derive({"work_item_id": work_item_id})
+
+
+def enqueue_attempt_id(handoff: HandoffId, generation: int, fence: int) -> EnqueueAttemptId:
+    """Return the id of one attempt of a handoff."""
+    return EnqueueAttemptId.derive({"handoff_id": handoff, "generation": generation, "fence": fence})
 
 
 def reference_id(owner: str, digest: str) -> ReferenceId:

@@ -129,7 +129,7 @@ def rule(number: int, snapshot: EvidenceSnapshotId) -> tuple[KnowledgeCandidate,
     shared = _content(number)
     policy = distillation_policy().identity
     family = family_id(SPACE, shared["target"], METRIC.name, shared["mechanism"])
-    variant = scope_variant_id(SPACE, family, shared["scope"])
+    variant = scope_variant_id(SPACE, family, shared["scope"], shared["target"])
     candidate = KnowledgeCandidate(
         **shared,
         proposed_family_id=family,

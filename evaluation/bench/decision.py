@@ -140,6 +140,7 @@ def _promotion(rule: MemoryRecord, snapshot: EvidenceSnapshotId) -> LifecycleEve
         disposition=Disposition.ACTIVE,
         expected_prior=GENESIS,
         reasons=("bench",),
+        evidence_ids=(),
         evidence_snapshot_id=snapshot,
         policy=lifecycle_policy().identity,
     )

@@ -142,6 +142,7 @@ class Draft:
                 disposition=step.resulting_disposition,
                 expected_prior=prior,
                 reasons=tuple(code.value for code in self.verdict.verdict.reason_codes),
+                evidence_ids=self.experiences(),
                 evidence_snapshot_id=self.snapshot_id,
                 policy=self.policies.lifecycle.identity,
             )

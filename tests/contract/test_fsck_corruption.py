@@ -207,7 +207,8 @@ def test_a_second_outcome_is_found(scene: Scene, defenceless: Connection) -> Non
         "ALTER TABLE ledger.recall_decision_outcomes DROP CONSTRAINT recall_decision_outcomes_one_intent_id"
     )
     defenceless.execute(
-        "INSERT INTO ledger.recall_decision_outcomes SELECT 'recall-decision-outcome:' || repeat('0', 64), namespace, "
+        "INSERT INTO ledger.recall_decision_outcomes (id, namespace, position, intent_id, context_id, run_id, "
+        "source_status, decision_status, payload) SELECT 'recall-decision-outcome:' || repeat('0', 64), namespace, "
         "position, intent_id, context_id, run_id, source_status, decision_status, payload "
         "FROM ledger.recall_decision_outcomes"
     )

@@ -142,9 +142,9 @@ def study_decide(study: Study, executed: list[Any]) -> None:
     honest.carry(Transition.APPEND_INTENT, Authority.ADMISSION, honest.view, honest.intent)
     context = honest.context()
     answer = honest.answer(context)
-    decided = honest.trial(answer, context)
+    decided = honest.execute(answer, context)
     executed += bundle_records(study.trial(answer, context))
-    honest.carry(Transition.APPEND_OUTCOME, Authority.NORMAL, honest.outcome(context, answer, decided.config_digest))
+    honest.carry(Transition.APPEND_OUTCOME, Authority.NORMAL, honest.outcome(context, answer, decided))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ class TestVrmO05:
         study.stack.admit(f"{study.key}/{study.arm}", "trial")
         study.carry(Transition.APPEND_INTENT, Authority.ADMISSION, study.view, study.intent)
         answer = study.answer(None)
-        claimed = study.outcome(None, answer, study.trial(answer, None).config_digest)
+        claimed = study.outcome(None, answer, study.verified(answer, None))
         assert claimed.source_status is SourceStatus.NOT_REQUESTED
         (receipt,) = study.stack.spine.carry([study.proposal(Transition.APPEND_OUTCOME, Authority.NORMAL, claimed)])
         assert not isinstance(receipt, VrmError)

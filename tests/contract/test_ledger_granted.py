@@ -10,7 +10,7 @@ import pytest
 
 from records.appends import Append, AppendReceipt
 from records.base import Record
-from records.decisions import DecisionIntent, RecallContext, RetentionCheck
+from records.decisions import DecisionIntent, RecallContext, RetentionCheck, memory_binding
 from records.errors import IdentityConflictError
 from records.flows import Authority, Transition
 from records.ids import ExperienceId, MemoryId
@@ -249,8 +249,11 @@ class TestDecisions:
     def outcome(self, rules: Rules, name: str = "outcome", **changes: Any) -> AppendReceipt:
         outcome = rules.records["recall-decision-outcome"]
         assert isinstance(outcome, RecallOutcome)
-        context_id = rules.records["decision-recall-context"].id
-        outcome = outcome.model_copy(update={"context_id": context_id, **changes})
+        intent, context = rules.records["decision-intent"], rules.records["decision-recall-context"]
+        assert isinstance(intent, DecisionIntent)
+        assert isinstance(context, RecallContext)
+        given = memory_binding(intent, context).canonical_digest
+        outcome = outcome.model_copy(update={"context_id": context.id, "memory_binding_digest": given, **changes})
         (answer,) = rules.writer.commit(granted(Transition.APPEND_OUTCOME, [outcome], name))
         receipt: AppendReceipt = expect(AppendReceipt, answer)
         return receipt
@@ -258,6 +261,10 @@ class TestDecisions:
     def test_context_then_outcome(self, opened: Rules) -> None:
         assert self.context(opened).committed
         assert self.outcome(opened).committed
+
+    def test_an_outcome_of_an_actor_that_was_given_other_memory_is_refused(self, opened: Rules) -> None:
+        self.context(opened)
+        assert self.outcome(opened, memory_binding_digest="9" * 64).reason is NoCommitReason.PRECONDITION_CONFLICT
 
     def test_stale_retention_check(self, opened: Rules) -> None:
         stale = RetentionCheck(frontier=7, tombstone_set_digest="0" * 64, blocked=())

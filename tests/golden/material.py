@@ -30,7 +30,7 @@ from records.ids import (
     WorkItemId,
 )
 from records.knowledge import family_id, scope_variant_id
-from records.runtime import Authorization, activity_id, handoff_id, reference_id
+from records.runtime import Authorization, activity_id, enqueue_attempt_id, handoff_id, reference_id
 from records.states import ARROWS, FENCING, STARTS, Machine, Phase
 from store.ledger.schema import DEFINITION as LEDGER
 from store.ledger.schema import column_names, referenced
@@ -70,10 +70,11 @@ def _nouns() -> dict[str, tuple[Id, Any]]:
     link = link_of(known, ExperienceId(baseline_records()[-1].id))
     family = family_id("test", TARGET, "balanced_accuracy", "feature_scaling")
     owned = reference_id("owner", PROFILE.canonical_digest)
+    tried = enqueue_attempt_id(handoff_id(item), 1, 1)
     grant = _authorization(known)
     body = {"namespace": "test", "run_kind": "SCIENTIFIC", "admission_key": "study-1"}
     family_body = {
-        "namespace": "test", "record_kind": "semantic", "decision_point": "intervention", "target": TARGET.as_json(),
+        "namespace": "test", "record_kind": "semantic", "decision_point": "intervention", "knob": TARGET.knob.as_json(),
         "metric": "balanced_accuracy", "mechanism": "feature_scaling",
     }  # fmt: skip
     cited = {"intent_id": str(intent), "recall_input_id": str(recall_input), "card_id": str(card.card_id), "ordinal": 1}
@@ -83,8 +84,13 @@ def _nouns() -> dict[str, tuple[Id, Any]]:
         EvaluationTaskId: (task.evaluation_task_id, {"domain": "tabular", "name": "iris", "root": "iris"}),
         FamilyId: (family, family_body),
         ScopeVariantId: (
-            scope_variant_id("test", family, scope),
-            {"namespace": "test", "family_id": str(family), "scope": scope.as_json()},
+            scope_variant_id("test", family, scope, TARGET),
+            {
+                "namespace": "test",
+                "family_id": str(family),
+                "scope": scope.as_json(),
+                "catalog_digest": TARGET.catalog_digest,
+            },
         ),
         StratumId: (StratumId.derive({"stratum": 1}), {"stratum": 1}),
         SupportUnitId: (SupportUnitId.derive({"unit": 1}), {"unit": 1}),
@@ -94,6 +100,7 @@ def _nouns() -> dict[str, tuple[Id, Any]]:
         RunId: (run.id, body),
         type(activity_id(run.id, "s")): (activity_id(run.id, "decide"), {"run_id": str(run.id), "slot": "decide"}),
         type(handoff_id(item)): (handoff_id(item), {"work_item_id": str(item)}),
+        type(tried): (tried, {"handoff_id": str(handoff_id(item)), "generation": 1, "fence": 1}),
         type(owned): (owned, {"owner": "owner", "digest": PROFILE.canonical_digest}),
         ProfileId: (PROFILE.id, PROFILE.as_json()),
         ManifestId: (ManifestId.derive({"work_item_id": str(item)}), {"work_item_id": str(item)}),

@@ -278,22 +278,6 @@ CREATE TABLE ledger.memory_relations (
 	FOREIGN KEY(namespace, target_memory_id) REFERENCES ledger.memory_records (namespace, id),
 	FOREIGN KEY(namespace, event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id)
 );
-CREATE TABLE ledger.recall_decision_outcomes (
-	id TEXT NOT NULL,
-	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
-	intent_id TEXT NOT NULL,
-	context_id TEXT,
-	run_id TEXT NOT NULL,
-	source_status TEXT NOT NULL CHECK (source_status IN ('blocked', 'not_requested', 'cancelled_before_recall', 'failed_before_recall', 'empty', 'degraded', 'ok')),
-	decision_status TEXT NOT NULL CHECK (decision_status IN ('blocked', 'actor_failed', 'rejected', 'no_op', 'completed', 'cancelled')),
-	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	CONSTRAINT recall_decision_outcomes_one_intent_id UNIQUE (intent_id),
-	UNIQUE (namespace, id),
-	FOREIGN KEY(namespace, intent_id) REFERENCES ledger.decision_intents (namespace, id),
-	FOREIGN KEY(namespace, context_id) REFERENCES ledger.decision_recall_contexts (namespace, id)
-);
 CREATE TABLE ledger.scope_variant_heads (
 	scope_variant_id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
@@ -327,17 +311,6 @@ CREATE TABLE ledger.observations (
 	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id)
 );
-CREATE TABLE ledger.recall_decision_dispositions (
-	parent_id TEXT NOT NULL,
-	ordinal BIGINT NOT NULL,
-	namespace TEXT NOT NULL,
-	citation_id TEXT NOT NULL,
-	card_id TEXT NOT NULL,
-	verdict TEXT NOT NULL CHECK (verdict IN ('adopted', 'rejected', 'not_considered')),
-	reason TEXT NOT NULL CHECK (reason IN ('adopted_applicable', 'rejected_scope_mismatch', 'rejected_counterevidence', 'rejected_protected_action', 'rejected_stale_dependency', 'rejected_low_expected_utility', 'not_considered_budget', 'not_considered_cancelled', 'not_considered_actor_failed')),
-	PRIMARY KEY (parent_id, ordinal),
-	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.recall_decision_outcomes (namespace, id)
-);
 CREATE TABLE ledger.observation_artifacts (
 	parent_id TEXT NOT NULL,
 	ordinal BIGINT NOT NULL,
@@ -347,6 +320,26 @@ CREATE TABLE ledger.observation_artifacts (
 	size_bytes BIGINT NOT NULL,
 	PRIMARY KEY (parent_id, ordinal),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.observations (namespace, id)
+);
+CREATE TABLE ledger.recall_decision_outcomes (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL,
+	intent_id TEXT NOT NULL,
+	context_id TEXT,
+	hypothesis_id TEXT,
+	intervention_id TEXT,
+	run_id TEXT NOT NULL,
+	source_status TEXT NOT NULL CHECK (source_status IN ('blocked', 'not_requested', 'cancelled_before_recall', 'failed_before_recall', 'empty', 'degraded', 'ok')),
+	decision_status TEXT NOT NULL CHECK (decision_status IN ('blocked', 'actor_failed', 'rejected', 'no_op', 'completed', 'cancelled')),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT recall_decision_outcomes_one_intent_id UNIQUE (intent_id),
+	UNIQUE (namespace, id),
+	FOREIGN KEY(namespace, intent_id) REFERENCES ledger.decision_intents (namespace, id),
+	FOREIGN KEY(namespace, context_id) REFERENCES ledger.decision_recall_contexts (namespace, id),
+	FOREIGN KEY(namespace, hypothesis_id) REFERENCES ledger.hypotheses (namespace, id),
+	FOREIGN KEY(namespace, intervention_id) REFERENCES ledger.interventions (namespace, id)
 );
 CREATE TABLE ledger.trial_provenances (
 	id TEXT NOT NULL,
@@ -396,6 +389,17 @@ CREATE TABLE ledger.experiences (
 	FOREIGN KEY(namespace, intervention_id) REFERENCES ledger.interventions (namespace, id),
 	FOREIGN KEY(namespace, provenance_id) REFERENCES ledger.trial_provenances (namespace, id)
 );
+CREATE TABLE ledger.recall_decision_dispositions (
+	parent_id TEXT NOT NULL,
+	ordinal BIGINT NOT NULL,
+	namespace TEXT NOT NULL,
+	citation_id TEXT NOT NULL,
+	card_id TEXT NOT NULL,
+	verdict TEXT NOT NULL CHECK (verdict IN ('adopted', 'rejected', 'not_considered')),
+	reason TEXT NOT NULL CHECK (reason IN ('adopted_applicable', 'rejected_scope_mismatch', 'rejected_counterevidence', 'rejected_protected_action', 'rejected_stale_dependency', 'rejected_low_expected_utility', 'not_considered_budget', 'not_considered_cancelled', 'not_considered_actor_failed')),
+	PRIMARY KEY (parent_id, ordinal),
+	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.recall_decision_outcomes (namespace, id)
+);
 CREATE TABLE ledger.distillation_work_items (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
@@ -427,7 +431,7 @@ CREATE TABLE ledger.memory_evidence_links (
 	verification_id TEXT NOT NULL,
 	intervention_id TEXT NOT NULL,
 	provenance_id TEXT NOT NULL,
-	relation TEXT NOT NULL CHECK (relation IN ('supports', 'contradicts')),
+	relation TEXT NOT NULL CHECK (relation IN ('supports', 'contradicts', 'ties')),
 	support_unit_id TEXT NOT NULL,
 	PRIMARY KEY (parent_id, ordinal),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.memory_records (namespace, id),
@@ -598,13 +602,15 @@ CREATE INDEX memory_relations_by_event_id ON ledger.memory_relations (namespace,
 CREATE INDEX memory_relations_by_relation ON ledger.memory_relations (namespace, relation);
 CREATE INDEX memory_relations_by_source_memory_id ON ledger.memory_relations (namespace, source_memory_id);
 CREATE INDEX memory_relations_by_target_memory_id ON ledger.memory_relations (namespace, target_memory_id);
-CREATE INDEX recall_decision_outcomes_by_context_id ON ledger.recall_decision_outcomes (namespace, context_id);
-CREATE INDEX recall_decision_outcomes_by_decision_status ON ledger.recall_decision_outcomes (namespace, decision_status);
-CREATE INDEX recall_decision_outcomes_by_run_id ON ledger.recall_decision_outcomes (namespace, run_id);
-CREATE INDEX recall_decision_outcomes_by_source_status ON ledger.recall_decision_outcomes (namespace, source_status);
 CREATE INDEX interventions_by_attempt_id ON ledger.interventions (namespace, attempt_id);
 CREATE INDEX interventions_by_hypothesis_id ON ledger.interventions (namespace, hypothesis_id);
 CREATE INDEX observations_by_attempt_id ON ledger.observations (namespace, attempt_id);
+CREATE INDEX recall_decision_outcomes_by_context_id ON ledger.recall_decision_outcomes (namespace, context_id);
+CREATE INDEX recall_decision_outcomes_by_decision_status ON ledger.recall_decision_outcomes (namespace, decision_status);
+CREATE INDEX recall_decision_outcomes_by_hypothesis_id ON ledger.recall_decision_outcomes (namespace, hypothesis_id);
+CREATE INDEX recall_decision_outcomes_by_intervention_id ON ledger.recall_decision_outcomes (namespace, intervention_id);
+CREATE INDEX recall_decision_outcomes_by_run_id ON ledger.recall_decision_outcomes (namespace, run_id);
+CREATE INDEX recall_decision_outcomes_by_source_status ON ledger.recall_decision_outcomes (namespace, source_status);
 CREATE INDEX trial_provenances_by_attempt_id ON ledger.trial_provenances (namespace, attempt_id);
 CREATE INDEX trial_provenances_by_intervention_id ON ledger.trial_provenances (namespace, intervention_id);
 CREATE INDEX verifications_by_contract_id ON ledger.verifications (namespace, contract_id);

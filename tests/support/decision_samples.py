@@ -17,6 +17,7 @@ from records.decisions import (
     RetentionCheck,
     ScorePart,
     citation_id,
+    memory_binding,
 )
 from records.ids import (
     AttemptId,
@@ -44,6 +45,7 @@ from records.outcomes import (
     CardReason,
     CardVerdict,
     DecisionStatus,
+    ExecutedActor,
     NoCommitReason,
     NoCommitReceipt,
     OutcomeAttemptLink,
@@ -190,13 +192,15 @@ def make_outcome(
     )  # fmt: skip
     return RecallOutcome(
         **common.head, intent_id=IntentId(intent.id), run_id=intent.run_id, activity_id=intent.activity_id,
-        iteration=intent.iteration, source_status=source, outcome_reason=reason.value,
+        iteration=intent.iteration, arm=intent.arm, pair=intent.pair, source_status=source, outcome_reason=reason.value,
         context_id=ContextId(context.id) if context else None, decision_status=DecisionStatus.COMPLETED,
-        terminal_reason=None, decision_slot=intent.decision_slot, artifact_committed=True,
-        artifact_digest=digest("plan"), memory_binding_digest=digest("binding"), dispositions=dispositions,
-        proposed_knob="scaler", proposed_value='"standard"', effective_config_digest=digest("effective"),
-        blocked_proof_digest=None, closure_event_digest=None, terminal_evidence_digest=None, planned_actor=ACTOR,
-        executed_actor=ACTOR,
+        terminal_reason=None, decision_slot=intent.decision_slot, artifact_kind=intent.artifact_kind,
+        artifact_committed=True, artifact_digest=digest("plan"), dispositions=dispositions,
+        memory_binding_digest=memory_binding(intent, context).canonical_digest, proposed_knob="scaler",
+        proposed_value='"standard"', hypothesis_id=None, intervention_id=None,
+        effective_config_digest=digest("effective"), blocked_proof_digest=None, closure_event_digest=None,
+        terminal_evidence_kind=None, terminal_evidence_digest=None, planned_actor=ACTOR,
+        executed_actor=ExecutedActor(model="planner", response_digest=digest("plan"), rendered_prompt_digest=None),
     )  # fmt: skip
 
 

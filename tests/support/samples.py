@@ -59,7 +59,7 @@ from records.knowledge import (
     family_id,
     scope_variant_id,
 )
-from records.runtime import RunBody, activity_id, handoff_id, reference_id
+from records.runtime import RunBody, activity_id, enqueue_attempt_id, handoff_id, reference_id
 from records.values import (
     ActionKind,
     ActorIdentity,
@@ -161,7 +161,8 @@ def ingestion(common: Common, known: dict[str, Record]) -> dict[str, Record]:
     sidecar = EnqueueTransaction(
         **common.head, work_item_id=work_item_id, handoff_id=handoff_id(work_item_id),
         profile_reference_id=reference_id("owner", PROFILE.canonical_digest), attempt_generation=1, attempt_fence=1,
-        profile_proof_digest=digest("proof"),
+        attempt_id=enqueue_attempt_id(handoff_id(work_item_id), 1, 1), authorization_digest=digest("grant"),
+        transaction_digest=digest("order"),
     )  # fmt: skip
     run = run_of(common.namespace).id
     assignment = WorkAssignment(
@@ -208,7 +209,7 @@ def make_memory(
     """Return a candidate and the rule that it became; `claim` makes versions differ."""
     family = family_id(common.namespace, TARGET, BALANCED_ACCURACY.name, "feature_scaling")
     scope = scope_of(known)
-    variant = scope_variant_id(common.namespace, family, scope)
+    variant = scope_variant_id(common.namespace, family, scope, TARGET)
     link = link_of(known, comparator)
     candidate = KnowledgeCandidate(
         **common.head, proposed_family_id=family, proposed_scope_variant_id=variant,
@@ -233,7 +234,7 @@ def make_event(
     return LifecycleEvent(
         **common.head, memory_id=MemoryId(memory.id), family_id=memory.family_id,
         scope_variant_id=memory.scope_variant_id, event_type=event_type, disposition=disposition,
-        expected_prior="GENESIS" if prior == "GENESIS" else EventId(prior), reasons=("test",),
+        expected_prior="GENESIS" if prior == "GENESIS" else EventId(prior), reasons=("test",), evidence_ids=(),
         evidence_snapshot_id=snapshot, policy=POLICY,
     )  # fmt: skip
 

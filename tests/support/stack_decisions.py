@@ -40,15 +40,13 @@ from policies.selection_policy import selection_policy
 from records.appends import Append, AppendReceipt, Proposal
 from records.base import Record
 from records.canonical import canonical_bytes
-from records.decisions import DecisionContractView, DecisionIntent, RecallContext, RecallRequest
+from records.decisions import DecisionContractView, DecisionIntent, RecallContext, RecallRequest, memory_binding
 from records.evidence import Corpus
 from records.flows import Authority, Transition
 from records.ids import (
-    AttemptId,
     ContextId,
     ContractId,
     ContractViewId,
-    ExperienceId,
     IntentId,
     RecallInputId,
     RunId,
@@ -66,8 +64,8 @@ from records.values import (
 )
 from tests.support.stack import CHANGE, Stack, effects
 from tests.support.trials import BALANCED_ACCURACY, NOW, digest, make_contract, make_task, make_trial
-from vrm.mainjob.experiments import Verified
-from vrm.mainjob.outcomes import Decided, link_of, memory_binding, outcome_of, planner_envelope
+from vrm.mainjob.experiments import Verified, verified_of
+from vrm.mainjob.outcomes import Decided, link_of, outcome_of, planner_envelope
 from vrm.mainjob.tabular import Setting
 
 CATALOG: Final = load_catalog("tabular-svm-v1")
@@ -214,10 +212,10 @@ class Study:
             self.carry(Transition.APPEND_INTENT, Authority.ADMISSION, self.view, self.intent)
         context = self.context() if self.arm == "memory" else None
         answer = self.answer(context)
-        given = [memory_binding(self.intent, context), planner_envelope(self.intent, answer)]
-        self.stack.spine._artifacts.publish_many([canonical_bytes(part) for part in given])
-        verified = self._execute(answer, context)
-        outcome = self.outcome(context, answer, verified.config_digest)
+        given = [memory_binding(self.intent, context).canonical, canonical_bytes(planner_envelope(self.intent, answer))]
+        self.stack.spine._artifacts.publish_many(given)
+        verified = self.execute(answer, context)
+        outcome = self.outcome(context, answer, verified)
         if self.phase() is not Phase.OUTCOME_COMMITTED:
             self.carry(Transition.APPEND_OUTCOME, Authority.NORMAL, outcome)
         link = link_of(outcome, verified)
@@ -238,9 +236,9 @@ class Study:
         )
         return plan(question, planner_policy())
 
-    def outcome(self, context: RecallContext | None, answer: PlannerAnswer, config_digest: str) -> RecallOutcome:
-        """Return the account of the decision if this configuration was executed."""
-        return outcome_of(Decided(self.intent, context, answer, config_digest))
+    def outcome(self, context: RecallContext | None, answer: PlannerAnswer, verified: Verified) -> RecallOutcome:
+        """Return the account of the decision if this is what was executed."""
+        return outcome_of(Decided(self.intent, context, answer, verified, self.intent.created_at))
 
     def trial(self, answer: PlannerAnswer, context: RecallContext | None) -> Trial:
         """Return the made-up experiment that carries out an answer."""
@@ -316,12 +314,8 @@ class Study:
         self.carry(Transition.APPEND_CONTEXT, Authority.NORMAL, recall.context)
         return recall.context
 
-    def _execute(self, answer: PlannerAnswer, context: RecallContext | None) -> Verified:
-        trial = self.trial(answer, context)
-        records = bundle_records(trial)
-        append = Append.direct(Transition.APPEND_EVIDENCE, f"trial/{records[-1].id}", records)
-        all_good(self.stack.spine.direct([append]))
-        attempt = next(record for record in records if record.kind.noun == "attempt")
+    def verified(self, answer: PlannerAnswer, context: RecallContext | None) -> Verified:
+        """Return the experiment that carries out an answer, whether it is in the Ledger or not."""
         change = answer.change
         assert change is not None
         setting = Setting(
@@ -332,10 +326,11 @@ class Study:
             iteration=1,
             run_id=self.run_id,
         )
-        return Verified(
-            setting=setting,
-            experience_id=ExperienceId(records[-1].id),
-            attempt_id=AttemptId(attempt.id),
-            config_digest=trial.config_digest,
-            metrics=trial.verified,
-        )
+        return verified_of(setting, bundle_records(self.trial(answer, context)))
+
+    def execute(self, answer: PlannerAnswer, context: RecallContext | None) -> Verified:
+        """Append the evidence of the experiment that carries out an answer."""
+        records = bundle_records(self.trial(answer, context))
+        append = Append.direct(Transition.APPEND_EVIDENCE, f"trial/{records[-1].id}", records)
+        all_good(self.stack.spine.direct([append]))
+        return self.verified(answer, context)

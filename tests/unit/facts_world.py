@@ -23,9 +23,9 @@ from records.appends import Append
 from records.base import Record
 from records.canonical import domain_digest
 from records.decisions import AllowedAction, ContextItem, ContextStatus, DecisionIntent, RecallContext, citation_id
-from records.evidence import Attempt, Corpus, Experience
+from records.evidence import Corpus
 from records.flows import Authority, Transition
-from records.ids import AttemptId, ContextId, ExperienceId, IntentId, RecallInputId
+from records.ids import ContextId, IntentId, RecallInputId
 from records.outcomes import CardDisposition, CardReason
 from records.values import ArtifactRef
 from store.artifacts import ArtifactStore
@@ -35,7 +35,7 @@ from tests.data.tables import write_table
 from tests.data.world import NOW, World, active_rules, build_world, digest, one
 from tests.support.stores import Writer, granted
 from vrm.domain import BUDGET_CLASS, CATALOG, MODEL_FAMILY
-from vrm.mainjob.experiments import Verified
+from vrm.mainjob.experiments import Verified, verified_of
 from vrm.mainjob.outcomes import Decided, link_of, outcome_of
 from vrm.mainjob.plan import SMALL, Round, held_out_tasks
 from vrm.mainjob.tabular import PRIMARY, STEERING, Setting, contract_of, identity_of
@@ -139,12 +139,10 @@ class _Trials:
         )
         key = f"{state.run_id}/{iteration}"
         self._writer.good(Append.direct(Transition.APPEND_EVIDENCE, key, records))
-        attempt = next(record for record in records if isinstance(record, Attempt))
-        experience = next(record for record in records if isinstance(record, Experience))
-        return Verified(setting, ExperienceId(experience.id), AttemptId(attempt.id), attempt.config_digest, metrics)
+        return verified_of(setting, records)
 
     def _decide(self, state: TrialState, place: int, step: Step) -> None:
-        intent = self._maker.intent(state, place)
+        intent = self._maker.intent(state, place, NOW)
         if state.task == FIRST:
             intent = intent.model_copy(update={"task_scope_id": self._rule.scope.task_scope_id})
         self._append(Transition.APPEND_INTENT, intent, (self._maker.view, intent), Authority.ADMISSION)
@@ -153,7 +151,7 @@ class _Trials:
             self._append(Transition.APPEND_CONTEXT, intent, (context,))
         told = None if context is None else ContextId(context.id)
         run = None if step.change is None else self._run(state, place + 1, step.change, step.result, told)
-        outcome = outcome_of(Decided(intent, context, _answer(step, context), run.config_digest if run else None))
+        outcome = outcome_of(Decided(intent, context, _answer(step, context), run, NOW))
         self._append(Transition.APPEND_OUTCOME, intent, (outcome,))
         if run is not None:
             link = link_of(outcome, run)

@@ -172,7 +172,7 @@ def rule(
         "namespace": namespace,
         "created_at": "2026-02-10T00:00:00.000000Z",
         "family_id": family,
-        "scope_variant_id": scope_variant_id(namespace, family, scope),
+        "scope_variant_id": scope_variant_id(namespace, family, scope, target),
         "prior_memory_id": None,
         "candidate_id": CandidateId.derive({"of": claim}),
         "scope": scope,

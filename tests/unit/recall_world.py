@@ -195,6 +195,7 @@ def lifecycle_event(record: MemoryRecord, event: EventType, prior: str, snapshot
         disposition=reached[event],
         expected_prior=EventId(prior) if prior != GENESIS else "GENESIS",
         reasons=("test",),
+        evidence_ids=(),
         evidence_snapshot_id=snapshot,
         policy=lifecycle_policy().identity,
     )

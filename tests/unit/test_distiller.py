@@ -183,7 +183,11 @@ def test_links_say_which_pairs_support_and_which_contradict() -> None:
         assert roots[link.experience_id] == roots[link.comparator_id]
         assert link.experience_id != link.comparator_id
         relations.setdefault(link.relation, set()).add(roots[link.experience_id])
-    assert relations == {LinkRelation.SUPPORTS: set(GOOD), LinkRelation.CONTRADICTS: {"against", "tie"}}
+    assert relations == {
+        LinkRelation.SUPPORTS: set(GOOD),
+        LinkRelation.CONTRADICTS: {"against"},
+        LinkRelation.TIES: {"tie"},
+    }
     assert (verdict.effect.improved_count, verdict.effect.worsened_count, verdict.effect.tied_count) == (4, 1, 1)
 
 

@@ -68,6 +68,7 @@ def event(variant: str, kind: EventType = EventType.PROMOTED_ACTIVE, to: Disposi
         "disposition": to,
         "expected_prior": "GENESIS",
         "reasons": ("test",),
+        "evidence_ids": (),
         "evidence_snapshot_id": EvidenceSnapshotId.derive({"snapshot": 1}),
         "policy": POLICY,
     }

@@ -216,6 +216,7 @@ def test_stored_events_fold_by_their_own_ids() -> None:
         "family_id": f"knowledge-family:{digest}",
         "scope_variant_id": f"knowledge-scope-variant:{digest}",
         "reasons": (),
+        "evidence_ids": (),
         "evidence_snapshot_id": f"evidence-snapshot:{digest}",
         "policy": PolicyIdentity(policy_id="lifecycle", version="1", digest=digest),
     }

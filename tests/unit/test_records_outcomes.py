@@ -16,6 +16,7 @@ from records.outcomes import (
     DecisionStatus,
     RecallOutcome,
     SourceStatus,
+    TerminalEvidenceKind,
     TerminalReason,
 )
 from tests.support.decision_samples import sample_records
@@ -52,6 +53,12 @@ SOURCE_REASON = {
 }
 
 
+CLOSING = {
+    "cancelled_before_recall": TerminalEvidenceKind.CANCEL_EVENT,
+    "failed_before_recall": TerminalEvidenceKind.RUNTIME_FAILURE,
+}
+
+
 def body(source: str, decision: str, reason: str | None) -> dict[str, Any]:
     """Return the fields that this row of the matrix requires, and none that it forbids."""
     shown = source in {"ok", "empty", "degraded"}
@@ -68,6 +75,7 @@ def body(source: str, decision: str, reason: str | None) -> dict[str, Any]:
         "dispositions": (),
         "blocked_proof_digest": digest("proof") if source == "blocked" else None,
         "closure_event_digest": digest("closure") if early else None,
+        "terminal_evidence_kind": CLOSING.get(source) if early else None,
         "terminal_evidence_digest": digest("closure") if early else None,
         "artifact_committed": done,
         "artifact_digest": digest("plan") if done else None,
@@ -77,6 +85,7 @@ def body(source: str, decision: str, reason: str | None) -> dict[str, Any]:
     }
 
 
+FAILURE = TerminalEvidenceKind.RUNTIME_FAILURE
 ROWS = list(itertools.product(SourceStatus, DecisionStatus, [None, *TerminalReason]))
 
 
@@ -111,8 +120,10 @@ def test_tables_are_the_same() -> None:
         (("not_requested", "completed", None), {"context_id": OUTCOME.context_id}),  # type: ignore[attr-defined]  # it is an outcome
         (("not_requested", "completed", None), {"dispositions": OUTCOME.dispositions}),  # type: ignore[attr-defined]  # same
         (("blocked", "blocked", "BLOCKED_RECALL_SOURCE"), {"blocked_proof_digest": None}),
-        (("blocked", "blocked", "BLOCKED_RECALL_SOURCE"), {"executed_actor": OUTCOME.planned_actor}),  # type: ignore[attr-defined]  # same
+        (("blocked", "blocked", "BLOCKED_RECALL_SOURCE"), {"executed_actor": OUTCOME.executed_actor}),  # type: ignore[attr-defined]  # same
         (("cancelled_before_recall", "cancelled", "CANCELLED_BY_COMMAND"), {"closure_event_digest": None}),
+        (("cancelled_before_recall", "cancelled", "CANCELLED_BY_COMMAND"), {"terminal_evidence_kind": None}),
+        (("cancelled_before_recall", "cancelled", "CANCELLED_BY_COMMAND"), {"terminal_evidence_kind": FAILURE}),
         (("cancelled_before_recall", "cancelled", "CANCELLED_BY_COMMAND"), {"terminal_evidence_digest": digest("y")}),
     ],
 )

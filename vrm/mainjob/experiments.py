@@ -19,9 +19,9 @@ from records.appends import Append, AppendReceipt
 from records.base import Record
 from records.canonical import domain_digest
 from records.errors import NotFoundError
-from records.evidence import Attempt, EvaluationContract, Experience, Verification
+from records.evidence import Attempt, EvaluationContract, Experience, Intervention, Verification
 from records.flows import Transition
-from records.ids import AttemptId, ExperienceId
+from records.ids import AttemptId, ExperienceId, HypothesisId, InterventionId
 from vrm.mainjob.job import Job, require
 from vrm.mainjob.tabular import EVALUATOR, Setting, trial_of
 
@@ -45,6 +45,8 @@ class Verified:
     setting: Setting
     experience_id: ExperienceId
     attempt_id: AttemptId
+    hypothesis_id: HypothesisId
+    intervention_id: InterventionId
     config_digest: str
     metrics: Mapping[str, float]
 
@@ -101,7 +103,7 @@ class Experiments:
         receipts = self._job.stores.ledger.receipts(self._job.namespace, keys)
         wanted = [record_id for receipt in receipts.values() for record_id in receipt.record_ids]
         records = {key: item.load() for key, item in self._job.stores.ledger.get_many(wanted).items()}
-        return [_verified(setting, receipts.get(key), records) for setting, key in zip(settings, keys, strict=True)]
+        return [_read_back(setting, receipts.get(key), records) for setting, key in zip(settings, keys, strict=True)]
 
     def commit(self, judged: Sequence[tuple[Setting, Trial]]) -> None:
         """Append the evidence of judged trials under their operation keys."""
@@ -152,17 +154,24 @@ class Experiments:
         return self._catalog.config_digest(setting.config)
 
 
-def _verified(setting: Setting, receipt: AppendReceipt | None, records: Mapping[str, Record]) -> Verified:
-    if receipt is None:
-        raise NotFoundError("evidence", f"{setting.task}, seed {setting.seed}", "Run the job again; it will be run.")
-    found = [records[record_id] for record_id in receipt.record_ids]
-    attempt = next(item for item in found if isinstance(item, Attempt))
-    experience = next(item for item in found if isinstance(item, Experience))
-    verification = next(item for item in found if isinstance(item, Verification))
+def verified_of(setting: Setting, bundle: Sequence[Record]) -> Verified:
+    """Return a setting with what the records of its bundle say."""
+    attempt = next(item for item in bundle if isinstance(item, Attempt))
+    experience = next(item for item in bundle if isinstance(item, Experience))
+    verification = next(item for item in bundle if isinstance(item, Verification))
+    intervention = next(item for item in bundle if isinstance(item, Intervention))
     return Verified(
         setting=setting,
         experience_id=ExperienceId(experience.id),
         attempt_id=AttemptId(attempt.id),
+        hypothesis_id=attempt.hypothesis_id,
+        intervention_id=InterventionId(intervention.id),
         config_digest=attempt.config_digest,
         metrics={item.name: float(item.value) for item in verification.verified_metrics},
     )
+
+
+def _read_back(setting: Setting, receipt: AppendReceipt | None, records: Mapping[str, Record]) -> Verified:
+    if receipt is None:
+        raise NotFoundError("evidence", f"{setting.task}, seed {setting.seed}", "Run the job again; it will be run.")
+    return verified_of(setting, [records[record_id] for record_id in receipt.record_ids])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from actors.settings import now
 from memory.leases import admission, leases
 from memory.recall.context import Recall
 from policies.catalog import KnobValue
@@ -16,7 +17,7 @@ from policies.planner import PlannerAnswer, PlannerQuestion, plan
 from records.appends import Append, Proposal
 from records.base import Record
 from records.canonical import canonical_bytes
-from records.decisions import BlockedProposal, DecisionIntent, RecallContext, RecallRequest
+from records.decisions import BlockedProposal, DecisionIntent, RecallContext, RecallRequest, memory_binding
 from records.evidence import Corpus
 from records.flows import Authority, Transition
 from records.ids import ContextId
@@ -26,9 +27,9 @@ from records.states import Event, Machine, Phase
 from records.values import RecallRequirement
 from vrm.mainjob.experiments import Experiments, Verified
 from vrm.mainjob.job import Job, require
-from vrm.mainjob.outcomes import Decided, link_of, memory_binding, outcome_of, planner_envelope
+from vrm.mainjob.outcomes import Decided, link_of, outcome_of, planner_envelope
 from vrm.mainjob.tabular import Setting
-from vrm.mainjob.trials import DecisionMaker, TrialState, new_trials
+from vrm.mainjob.trials import DecisionMaker, TrialState, assignment_manifest, new_trials
 
 Source = RecallContext | BlockedProposal | None
 Recaller = Callable[[Sequence[tuple[DecisionIntent, RecallRequest]]], Sequence[Recall | BlockedProposal]]
@@ -68,6 +69,8 @@ class HeldOut:
             self._close(states)
 
     def _admit(self, states: Sequence[TrialState]) -> None:
+        """Publish the arm assignment, admit the Runs that hold its digest, and begin their Activities."""
+        self._job.stores.artifacts.publish(assignment_manifest(self._maker.round))
         self._job.apply([admission(state.run, ["trial"]) for state in states])
         subjects = self._job.stores.runtime.subjects(Machine.ACTIVITY, [state.activity_id for state in states])
         fresh = [subject for subject in subjects.values() if subject.phase is Phase.READY]
@@ -81,8 +84,7 @@ class HeldOut:
 
     def _wave(self, states: Sequence[TrialState], index: int) -> None:
         """Take the decision with this index in every arm."""
-        intents = [self._maker.intent(state, index) for state in states]
-        self._register(intents)
+        intents = self._intents([self._maker.intent(state, index, now()) for state in states])
         sources = self._sources(states, intents)
         self._give(intents, sources)
         pending = [
@@ -94,6 +96,13 @@ class HeldOut:
         self._conclude(pending, executed)
         for item in pending:
             self._advance(item, executed.get(item.intent.id))
+
+    def _intents(self, drafts: Sequence[DecisionIntent]) -> list[DecisionIntent]:
+        """Register what is new, and return the intents as the Ledger holds them, with their first timestamps."""
+        self._register(drafts)
+        stored = self._job.stores.ledger.get_many(str(draft.id) for draft in drafts)
+        loaded = {key: item.load() for key, item in stored.items()}
+        return [item for draft in drafts if isinstance(item := loaded.get(str(draft.id)), DecisionIntent)]
 
     def _register(self, intents: Sequence[DecisionIntent]) -> None:
         known = self._job.stores.runtime.subjects(Machine.DECISION, [str(intent.id) for intent in intents])
@@ -166,7 +175,7 @@ class HeldOut:
             for intent, source in zip(intents, sources, strict=True)
             if not isinstance(source, BlockedProposal)
         ]
-        self._job.stores.artifacts.publish_many([canonical_bytes(part) for part in given])
+        self._job.stores.artifacts.publish_many([part.canonical for part in given])
 
     def _keep_answers(self, pending: Sequence[Pending]) -> None:
         """Publish what each actor answered, before anything is executed."""
@@ -194,8 +203,7 @@ class HeldOut:
         proposals = []
         for item in pending:
             run = executed.get(item.intent.id)
-            decided = Decided(item.intent, item.source, item.answer, run.config_digest if run else None)
-            outcome = outcome_of(decided)
+            outcome = outcome_of(Decided(item.intent, item.source, item.answer, run, now()))
             outcomes.append((item, outcome))
             subject = subjects[str(item.intent.id)]
             if subject.phase is not Phase.OUTCOME_COMMITTED:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from policies.planner import PlannerAnswer
 from records.canonical import canonical_bytes, digest_bytes
-from records.decisions import BlockedProposal, ContextStatus, DecisionIntent, RecallContext
-from records.ids import ContextId, IntentId, OutcomeId
+from records.decisions import BlockedProposal, ContextStatus, DecisionIntent, RecallContext, memory_binding
+from records.ids import AttemptId, ContextId, ExperienceId, HypothesisId, IntentId, InterventionId, OutcomeId
 from records.outcomes import (
     DecisionStatus,
+    ExecutedActor,
     OutcomeAttemptLink,
     OutcomeReason,
     RecallOutcome,
     SourceStatus,
     TerminalReason,
 )
-from vrm.mainjob.experiments import Verified
 
 _STATUS = {
     ContextStatus.OK: SourceStatus.OK,
@@ -26,27 +26,39 @@ _STATUS = {
 }
 
 
+class Executed(Protocol):
+    """The evidence of the experiment that a decision led to."""
+
+    @property
+    def hypothesis_id(self) -> HypothesisId:
+        """The hypothesis that was tested."""
+
+    @property
+    def intervention_id(self) -> InterventionId:
+        """The intervention that was executed."""
+
+    @property
+    def attempt_id(self) -> AttemptId:
+        """The attempt."""
+
+    @property
+    def experience_id(self) -> ExperienceId:
+        """The experience."""
+
+    @property
+    def config_digest(self) -> str:
+        """The effective configuration."""
+
+
 @dataclass(frozen=True)
 class Decided:
-    """What an outcome accounts for: the intent, what memory said, the answer, the configuration that was executed."""
+    """What an outcome accounts for: the intent, what memory said, the answer, what was executed, and when."""
 
     intent: DecisionIntent
     source: RecallContext | BlockedProposal | None
     answer: PlannerAnswer | None
-    executed_config: str | None
-
-
-def memory_binding(intent: DecisionIntent, context: RecallContext | None) -> dict[str, Any]:
-    """Return what the planner was given of memory: the exact context, or the registered nothing (spec 13)."""
-    if context is None:
-        return {"binding": "none", "intent_id": intent.id, "recall_context_id": None, "cards": 0, "tokens": 0}
-    return {
-        "binding": "required",
-        "intent_id": intent.id,
-        "recall_context_id": context.id,
-        "cards": len(context.items),
-        "tokens": context.token_count,
-    }
+    executed: Executed | None
+    now: str
 
 
 def planner_envelope(intent: DecisionIntent, answer: PlannerAnswer) -> dict[str, Any]:
@@ -65,37 +77,50 @@ def outcome_of(decided: Decided) -> RecallOutcome:
     context = decided.source if isinstance(decided.source, RecallContext) else None
     status, reason, proof = _source(decided)
     action = answer.action if answer else None
-    completed = decided.executed_config is not None
+    run = decided.executed
     decision, terminal = _decision(decided)
+    answered = None if answer is None else _digest(planner_envelope(intent, answer))
     return RecallOutcome(
         namespace=intent.namespace,
-        created_at=intent.created_at,
+        created_at=decided.now,
         intent_id=IntentId(intent.id),
         run_id=intent.run_id,
         activity_id=intent.activity_id,
         iteration=intent.iteration,
+        arm=intent.arm,
+        pair=intent.pair,
         source_status=status,
         outcome_reason=reason,
         context_id=None if context is None else ContextId(context.id),
         decision_status=decision,
         terminal_reason=terminal,
         decision_slot=intent.decision_slot,
-        artifact_committed=completed,
-        artifact_digest=_digest(planner_envelope(intent, answer)) if completed and answer else None,
-        memory_binding_digest=_digest(memory_binding(intent, context)) if answer else None,
+        artifact_kind=intent.artifact_kind,
+        artifact_committed=run is not None,
+        artifact_digest=answered if run else None,
+        memory_binding_digest=memory_binding(intent, context).canonical_digest if answer else None,
         dispositions=answer.dispositions if answer else (),
         proposed_knob=action.knob if action else None,
         proposed_value=action.value if action else None,
-        effective_config_digest=decided.executed_config,
+        hypothesis_id=run.hypothesis_id if run else None,
+        intervention_id=run.intervention_id if run else None,
+        effective_config_digest=run.config_digest if run else None,
         blocked_proof_digest=proof,
         closure_event_digest=None,
+        terminal_evidence_kind=None,
         terminal_evidence_digest=None,
         planned_actor=intent.planned_actor,
-        executed_actor=intent.planned_actor if answer else None,
+        executed_actor=None
+        if answered is None
+        else ExecutedActor(
+            model=intent.planned_actor.model,
+            response_digest=answered,
+            rendered_prompt_digest=None if context is None else context.rendered_digest,
+        ),
     )
 
 
-def link_of(outcome: RecallOutcome, verified: Verified) -> OutcomeAttemptLink:
+def link_of(outcome: RecallOutcome, verified: Executed) -> OutcomeAttemptLink:
     """Return the link from an outcome to the experiment that it led to."""
     return OutcomeAttemptLink(
         namespace=outcome.namespace,
@@ -119,7 +144,7 @@ def _source(decided: Decided) -> tuple[SourceStatus, str, str | None]:
 def _decision(decided: Decided) -> tuple[DecisionStatus, TerminalReason | None]:
     if isinstance(decided.source, BlockedProposal):
         return DecisionStatus.BLOCKED, TerminalReason.BLOCKED_RECALL_SOURCE
-    if decided.executed_config is None:
+    if decided.executed is None:
         return DecisionStatus.NO_OP, TerminalReason.NO_APPLICABLE_ACTION
     return DecisionStatus.COMPLETED, None
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from policies.catalog import Config, InterventionCatalog, KnobValue
 from policies.planner import PlannerPolicy, allowed_action_digest, current_settings, open_actions
-from records.canonical import domain_digest
+from records.canonical import canonical_bytes, digest_bytes, domain_digest
 from records.decisions import AllowedAction, DecisionContractView, DecisionIntent, RecallRequest
 from records.evidence import EvaluationContract
 from records.ids import ActivityId, ContractId, ContractViewId, IntentId, RecallInputId, RunId
@@ -100,10 +100,15 @@ def new_trials(round_: Round, tasks: tuple[str, ...], catalog: InterventionCatal
     ]
 
 
-def assignment_digest(round_: Round) -> str:
-    """Return the digest of the arm assignment, fixed before the first decision."""
+def assignment_manifest(round_: Round) -> bytes:
+    """Return the arm assignment of a round, fixed and published before its first decision."""
     arms = {arm: requirement.value for arm, requirement in ARMS.items()}
-    return domain_digest("arm-assignment", {"arms": arms, "decisions": round_.size.decisions})
+    return canonical_bytes({"arms": arms, "decisions": round_.size.decisions, "size": round_.size.name})
+
+
+def assignment_digest(round_: Round) -> str:
+    """Return the digest of the published assignment; every Run and every intent of the round holds it."""
+    return digest_bytes(assignment_manifest(round_))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,14 +149,14 @@ class DecisionMaker:
         """Return what the catalog allows from the configuration in effect."""
         return open_actions(self.catalog, state.config, frozenset(state.tried))
 
-    def intent(self, state: TrialState, index: int) -> DecisionIntent:
+    def intent(self, state: TrialState, index: int, now: str) -> DecisionIntent:
         """Return the preallocated identity of one decision; it holds nothing that the actor answers."""
         task = identity_of(state.task, self.catalog.domain)
         profile = domain_digest("memory-profile", ["decision_memory", self.round.size.name])
         context = {"config": self.catalog.config_digest(state.config), "tried": len(state.tried)}
         return DecisionIntent(
             namespace=self.round.namespace,
-            created_at=PUBLISHED_AT,
+            created_at=now,
             run_id=state.run_id,
             activity_id=state.activity_id,
             iteration=index + 1,
