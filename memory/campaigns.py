@@ -29,7 +29,7 @@ from memory.spine import GROUP, Spine, chunks
 from policies.bundles import NotABundle
 from records.appends import Append, AppendReceipt, Proposal
 from records.canonical import canonical_bytes, digest_bytes
-from records.errors import StaleError, VrmError
+from records.errors import FencedError, StaleError, VrmError
 from records.evidence import Corpus, Experience, VerifiedEvidenceBundle
 from records.flows import Authority, Transition
 from records.ids import EvidenceSnapshotId, ExperienceId, ManifestId, RunId, WorkItemId
@@ -177,6 +177,9 @@ class Campaigns:
         try:
             reservations = self._ports.heads.reserve(self._namespace, plan, events) if events else ()
             return self._ports.spine.carry(proposals, tuple(reserved.fence for reserved in reservations))
+        except FencedError as error:
+            self._ports.spine.recover(self._ports.runtime)  # a host of heads was replaced after the grants
+            return [error] * len(proposals)
         except StaleError as error:
             return [error] * len(proposals)
         finally:

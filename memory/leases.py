@@ -45,10 +45,11 @@ def leases(subjects: Iterable[Subject]) -> list[Command]:
     return commands
 
 
-def completion(run_id: RunId) -> Command:
-    """Complete a Run."""
+def completion(run_id: RunId, activity: Subject | None = None) -> Command:
+    """Complete a Run, and with it the Activity that is still running in it."""
+    running = [] if activity is None or activity.phase is not Phase.RUNNING else [_move(activity, Event.COMPLETE, 0)]
     move = Move(machine=Machine.RUN, id=run_id, event=Event.COMPLETE, generation=1, fence=1)
-    return Command(key=(Machine.RUN, run_id), key_phase=Phase.COMPLETED, moves=(move,))
+    return Command(key=(Machine.RUN, run_id), key_phase=Phase.COMPLETED, moves=(*running, move))
 
 
 def _move(subject: Subject, event: Event, raised: int) -> Move:

@@ -108,10 +108,13 @@ def stratum_of(bundle: VerifiedEvidenceBundle, policy: DistillationPolicy) -> St
 
 
 def tabulate(bundles: Iterable[VerifiedEvidenceBundle], policy: DistillationPolicy) -> ContrastTable:
-    """Pair all bundles of a snapshot; the order in which they come does not matter."""
+    """Pair all bundles of a snapshot; the order in which they come does not matter.
+
+    Of two baselines with one stratum and seed the earlier is the comparator, so that running again cannot choose one.
+    """
     builder = _Builder()
     changed: list[tuple[StratumId, VerifiedEvidenceBundle]] = []
-    for bundle in sorted(bundles, key=lambda item: item.experience.id):
+    for bundle in sorted(bundles, key=lambda item: (item.attempt.created_at, item.experience.id)):
         stratum = stratum_of(bundle, policy)
         match bundle.intervention.manipulation:
             case Manipulation.BASELINE:

@@ -129,7 +129,7 @@ class TestNewEvidence:
         assert (head.event_id, head.memory_id, head.version) == (again.id, new.id, 3)
         require_clean(stack)
 
-    def test_evidence_that_no_longer_carries_the_rule_retracts_it(self, stack: Stack) -> None:
+    def test_vrm_w07_evidence_that_no_longer_carries_the_rule_retracts_it(self, stack: Stack) -> None:
         """Counter-evidence is never without effect (VRM-W07), and what is retracted stays readable (VRM-L01)."""
         stack.study("first", effects(stack, "first", GOOD))
         before = stack.stores.ledger.get(stack.load("memory-record")[0].id)

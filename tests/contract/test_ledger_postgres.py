@@ -57,7 +57,7 @@ def filled(ledger_database: Addresses) -> Addresses:
 class TestAppendOnly:
     @pytest.mark.parametrize("role", ["admin", "superuser"])
     @pytest.mark.parametrize("verb", ["UPDATE {} SET namespace = 'x'", "DELETE FROM {}", "TRUNCATE {} CASCADE"])
-    def test_triggers_stop_even_owner_and_superuser(self, filled: Addresses, role: str, verb: str) -> None:
+    def test_vrm_l01_triggers_stop_even_owner_and_superuser(self, filled: Addresses, role: str, verb: str) -> None:
         with link(getattr(filled, role)) as connection:
             for table in ("attempts", "observation_artifacts", "ledger_commits_v1", "append_receipts"):
                 statement = sql.SQL(verb).format(sql.Identifier("ledger", table))

@@ -65,7 +65,7 @@ def test_arrows_are_those_of_the_specification(current: Disposition | None, even
             next_disposition(current, event)
 
 
-def test_vrm_l01_append_only_lifecycle() -> None:
+def test_the_order_in_which_events_are_read_does_not_count() -> None:
     """The head is a fold over events, and no order of reading them changes it."""
     events = chain((E.PROMOTED_PROVISIONAL, "m1"), (E.ACTIVATED, "m2"), (E.SUPERSEDED, "m2"), (E.PROMOTED_ACTIVE, "m3"))
     expected = LifecycleHead(scope_variant_id="s", event_id="s3", memory_id="m3", disposition=D.ACTIVE, length=4)

@@ -129,14 +129,14 @@ def test_vrm_w05_actionability() -> None:
     assert verdict(0.1).action is None
 
 
-def test_vrm_w07_counterevidence() -> None:
+def test_an_open_contradiction_goes_before_everything() -> None:
     """An open contradiction is promoted as contested, however strong the effect."""
     contested = verdict(0.1, 0.11, 0.12, 0.1, 0.12, contradiction=True)
     assert contested.decision is DecisionKind.PROMOTED_CONTESTED
     assert contested.reason_codes[0] is CandidateReason.TRUE_CONTRADICTION
 
 
-def test_vrm_w08_deterministic_eligibility() -> None:
+def test_a_null_is_never_active() -> None:
     """Nulls are never active: a no-op, a shown no-effect, and an uncertain one, each with its code."""
     for effects in ((0.0,) * 30, (0.001, 0.0011, 0.0009, 0.001, 0.001)):
         null = verdict(*effects)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from actors.settings import now
-from memory.leases import admission, leases
+from memory.leases import completion
 from memory.recall.context import Recall
 from policies.catalog import KnobValue
 from policies.planner import PlannerAnswer, PlannerQuestion, plan
@@ -22,14 +22,13 @@ from records.evidence import Corpus
 from records.flows import Authority, Transition
 from records.ids import ContextId
 from records.outcomes import OutcomeAttemptLink, RecallOutcome
-from records.runtime import Command, Move, Require
-from records.states import Event, Machine, Phase
+from records.states import Machine, Phase
 from records.values import RecallRequirement
 from vrm.mainjob.experiments import Experiments, Verified
 from vrm.mainjob.job import Job, require
 from vrm.mainjob.outcomes import Decided, link_of, outcome_of, planner_envelope
 from vrm.mainjob.tabular import Setting
-from vrm.mainjob.trials import DecisionMaker, TrialState, assignment_manifest, new_trials
+from vrm.mainjob.trials import SLOT, DecisionMaker, TrialState, assignment_manifest, new_trials
 
 Source = RecallContext | BlockedProposal | None
 Recaller = Callable[[Sequence[tuple[DecisionIntent, RecallRequest]]], Sequence[Recall | BlockedProposal]]
@@ -71,10 +70,7 @@ class HeldOut:
     def _admit(self, states: Sequence[TrialState]) -> None:
         """Publish the arm assignment, admit the Runs that hold its digest, and begin their Activities."""
         self._job.stores.artifacts.publish(assignment_manifest(self._maker.round))
-        self._job.apply([admission(state.run, ["trial"]) for state in states])
-        subjects = self._job.stores.runtime.subjects(Machine.ACTIVITY, [state.activity_id for state in states])
-        fresh = [subject for subject in subjects.values() if subject.phase is Phase.READY]
-        self._job.apply(leases(fresh))
+        self._job.admit([state.run for state in states], SLOT)
 
     def _start(self, states: Sequence[TrialState]) -> None:
         """Run each arm's baseline; it is no decision."""
@@ -235,7 +231,7 @@ class HeldOut:
             intents = {item.id for item in ledger.find("decision-intent", namespace, run_id=str(state.run_id))}
             closed = ledger.find("recall-decision-outcome", namespace, run_id=str(state.run_id))
             if len(closed) == len(intents) and not self._job.campaigns.without_receipt(state.run_id):
-                commands.append(_completed(state, subjects[state.activity_id].generation))
+                commands.append(completion(state.run_id, subjects[state.activity_id]))
         self._job.apply(commands)
 
     def _setting(
@@ -277,21 +273,3 @@ def _proposal(
 
 def _link_append(link: OutcomeAttemptLink) -> Append:
     return Append.direct(Transition.LINK_ATTEMPT, f"link/{link.outcome_id}", (link,))
-
-
-def _completed(state: TrialState, generation: int) -> Command:
-    return Command(
-        key=(Machine.RUN, state.run_id),
-        key_phase=Phase.COMPLETED,
-        requires=(Require(machine=Machine.RUN, id=state.run_id, phase=Phase.RUNNING),),
-        moves=(
-            Move(
-                machine=Machine.ACTIVITY,
-                id=state.activity_id,
-                event=Event.COMPLETE,
-                generation=generation,
-                fence=generation,
-            ),
-            Move(machine=Machine.RUN, id=state.run_id, event=Event.COMPLETE, generation=1, fence=1),
-        ),
-    )

@@ -15,6 +15,7 @@ from actors.fits import Folders
 from actors.handles import Owners
 from memory.campaigns import CampaignPorts, Campaigns, Failure
 from memory.distillation.view import Policies
+from memory.leases import admission, leases
 from memory.ports import all_good
 from memory.spine import Spine
 from policies.distillation_policy import distillation_policy
@@ -23,7 +24,8 @@ from records.appends import Append, AppendReceipt
 from records.base import Record
 from records.errors import VrmError
 from records.flows import Transition
-from records.runtime import Command
+from records.runtime import Command, RunBody, activity_id
+from records.states import Machine, Phase
 from vrm.bootstrap import Stores
 from vrm.mainjob.plan import PROFILE, Round
 
@@ -76,6 +78,13 @@ class Job:
             heads=self.owners.heads,
         )
         return Campaigns(ports, self.policies, PROFILE, self.namespace)
+
+    def admit(self, runs: Sequence[RunBody], slot: str) -> None:
+        """Admit Runs with one Activity each, and begin those that nobody has begun."""
+        self.apply([admission(run, [slot]) for run in runs])
+        ids = [str(activity_id(run.id, slot)) for run in runs]
+        subjects = self.stores.runtime.subjects(Machine.ACTIVITY, ids)
+        self.apply(leases(subject for subject in subjects.values() if subject.phase is Phase.READY))
 
     def apply(self, commands: Sequence[Command]) -> None:
         """Carry out Runtime commands that must all succeed."""

@@ -7,7 +7,6 @@ from typing import Final
 
 from importers.published_table import import_run, read_published_table, trials
 from memory.evidence import bundle_records
-from memory.leases import admission
 from memory.spine import GROUP, chunks
 from records.appends import Append
 from records.canonical import domain_digest
@@ -15,6 +14,7 @@ from records.flows import Transition
 from records.ids import RunId
 from vrm.mainjob.job import Job, require
 
+SLOT: Final = "import"
 SHIPPED: Final = Path(__file__).resolve().parent.parent.parent / "importers" / "data" / "hpobench_mlp"
 """The extract of HPOBench's MLP table that ships with the project; its provenance lies beside it."""
 
@@ -27,7 +27,7 @@ def import_table(job: Job, folder: Path = SHIPPED) -> RunId:
     """
     table = read_published_table(folder)
     body = import_run(table, job.namespace)
-    job.apply([admission(body, ["import"])])
+    job.admit([body], SLOT)
     rows = list(trials(table, job.namespace, job.stores.artifacts))
     keys = [f"published/{domain_digest('published-row', [body.id, place])}" for place in range(len(rows))]
     known = job.stores.ledger.receipts(job.namespace, keys)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from policies.catalog import load_catalog
 from policies.planner import planner_policy
 from records.errors import VrmError
-from records.ids import RunId
 from records.states import Machine, Phase
 from store.runtime.port import RuntimeReader
 from vrm.domain import CATALOG
-from vrm.mainjob import steps
+from vrm.mainjob import published, steps
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.heldout import HeldOut
 from vrm.mainjob.job import Job
@@ -39,22 +38,23 @@ def run_round(job: Job) -> int:
     recovered = recover(job)
     catalog = load_catalog(CATALOG)
     contract = contract_of(job.namespace, catalog.domain)
-    runs: list[RunId] = [steps.sweep(job, catalog, contract)]
+    runs = {steps.sweep(job, catalog, contract): steps.SLOT}
     if job.round.size.published:
-        runs.append(import_table(job))
-    steps.ingest(job, runs)
+        runs[import_table(job)] = published.SLOT
+    steps.ingest(job, list(runs))
     steps.distil(job, steps.capture(job))
+    tasks = held_out_tasks(job.round.size)
     maker = DecisionMaker(
         round=job.round,
         catalog=catalog,
         contract=contract,
         planner=planner_policy(),
-        recall_input_id=steps.recall_input(job),
+        recall_input_id=steps.recall_input_of(job, [state.run_id for state in new_trials(job.round, tasks, catalog)]),
     )
     decisions = HeldOut(job, maker, Experiments(job, catalog, contract), job.owners.retrievers.propose)
-    decisions.run(held_out_tasks(job.round.size))
-    for run_id in runs:
-        steps.close_run(job, run_id)
+    decisions.run(tasks)
+    for run_id, slot in runs.items():
+        steps.close_run(job, run_id, slot)
     return recovered
 
 

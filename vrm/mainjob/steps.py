@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
-from memory.leases import admission, completion
-from memory.ports import all_good
+from memory.leases import completion
 from memory.snapshots.evidence import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
 from memory.snapshots.index import build_index, index_key
 from memory.snapshots.knowledge import KnowledgeSnapshotBuilder, knowledge_key
@@ -14,14 +15,18 @@ from policies.catalog import InterventionCatalog
 from policies.retrieval_policy import retrieval_policy
 from policies.selection_policy import selection_policy
 from records.canonical import domain_digest
+from records.decisions import RecallContext
 from records.evidence import EvaluationContract
 from records.flows import Transition
 from records.ids import EvidenceSnapshotId, RecallInputId, RunId
+from records.runtime import activity_id
+from records.states import Machine
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.job import Job
 from vrm.mainjob.plan import arms, development_tasks
 from vrm.mainjob.tabular import Setting
 
+SLOT = "sweep"
 PATIENCE_SECONDS = 30.0
 """How long work that was refused is taken up again; a reservation of a driver that died lapses well within it."""
 
@@ -49,16 +54,17 @@ def sweep(job: Job, catalog: InterventionCatalog, contract: EvaluationContract) 
     """Run the round's experiments and return the Run that owns them."""
     specification = domain_digest("sweep-specification", [catalog.digest, list(job.round.seeds)])
     body = job.round.run_body("sweep", specification)
-    job.apply([admission(body, ["sweep"])])
+    job.admit([body], SLOT)
     Experiments(job, catalog, contract).run(sweep_settings(job, catalog, body.id), "Experiments: fits, evaluated apart")
     return body.id
 
 
-def close_run(job: Job, run_id: RunId) -> None:
+def close_run(job: Job, run_id: RunId, slot: str) -> None:
     """Complete a Run once every Experience of it has its receipt; the barrier of spec 6.3 is asked first."""
     if job.campaigns.without_receipt(run_id):
         return
-    all_good(job.owners.run_owner.apply([completion(run_id)]))
+    activity = job.stores.runtime.subject(Machine.ACTIVITY, str(activity_id(run_id, slot)))
+    job.apply([completion(run_id, activity)])
 
 
 def ingest(job: Job, run_ids: list[RunId]) -> None:
@@ -99,6 +105,15 @@ def distil(job: Job, snapshot_id: EvidenceSnapshotId) -> None:
         passes(leaves_work)
     if job.failures:
         raise job.failures[0].error
+
+
+def recall_input_of(job: Job, trials: Sequence[RunId]) -> RecallInputId:
+    """Return the Recall Input that the decisions of these Runs query; once one has, they all query the same."""
+    ledger, space = job.stores.ledger, job.namespace
+    intents = ledger.find("decision-intent", space, run_id=[str(run_id) for run_id in trials])
+    contexts = ledger.find("decision-recall-context", space, intent_id=[intent.id for intent in intents])
+    first = contexts[0].load() if contexts else None
+    return first.recall_input_id if isinstance(first, RecallContext) else recall_input(job)
 
 
 def recall_input(job: Job) -> RecallInputId:
