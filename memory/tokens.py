@@ -71,28 +71,6 @@ class Tokenizer:
         """
         return len(_encoding(self.rank_file).encode_ordinary(text))
 
-    def truncate(self, text: str, limit: int) -> str:
-        """Return the longest prefix that ends at a token boundary of `text` and counts at most `limit` tokens.
-
-        A character that a boundary would cut in two is left out, and the prefix is counted again by itself: a cut
-        inside a word can split it otherwise, so more tokens are dropped until the count holds.
-
-        Raises:
-            ValueError: `limit` is negative.
-            UnavailableError: the tokenizer or its rank file is missing or damaged.
-        """
-        if limit < 0:
-            raise ValueError(f"limit must not be negative: {limit}")
-        encoding = _encoding(self.rank_file)
-        tokens = encoding.encode_ordinary(text)
-        if len(tokens) <= limit:
-            return text
-        for kept in range(limit, -1, -1):
-            prefix = encoding.decode_bytes(tokens[:kept]).decode("utf-8", errors="ignore")
-            if len(encoding.encode_ordinary(prefix)) <= limit:
-                return prefix
-        raise RuntimeError("an empty prefix counts no tokens")
-
 
 def _encoding(rank_file: Path | None) -> tiktoken.Encoding:
     with _lock:

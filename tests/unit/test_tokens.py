@@ -55,24 +55,6 @@ def test_control_tokens_inside_a_text_are_plain_characters() -> None:
     assert _TOKENIZER.count("<|endoftext|>") > 1
 
 
-@given(st.text(max_size=120), st.integers(0, 40))
-@settings(max_examples=150, deadline=None)
-def test_truncate_gives_a_prefix_within_the_limit(text: str, limit: int) -> None:
-    cut = _TOKENIZER.truncate(text, limit)
-    assert text.startswith(cut)
-    assert _TOKENIZER.count(cut) <= limit
-    assert cut == text or _TOKENIZER.count(text) > limit
-
-
-def test_truncate_never_splits_a_character() -> None:
-    assert _TOKENIZER.truncate("🧪", 1) == ""
-
-
-def test_truncate_refuses_a_negative_limit() -> None:
-    with pytest.raises(ValueError, match="negative"):
-        _TOKENIZER.truncate("text", -1)
-
-
 def test_identity_names_encoding_release_and_hash() -> None:
     assert _TOKENIZER.id.startswith("tiktoken/cl100k_base@")
     assert _TOKENIZER.id.endswith(f"+sha256:{RANKS_SHA256}")
