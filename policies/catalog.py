@@ -124,7 +124,7 @@ class InterventionCatalog(BaseModel):
         """The configuration with every knob at its default."""
         return self.effective_config({})
 
-    @property
+    @cached_property
     def contrasts(self) -> tuple[Change, ...]:
         """Every registered knob contrast: one knob moved from its default to another allowed value."""
         return tuple(

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Self
 
 from records.base import NAME_PATTERN, Digest, Model, Name, Namespace, Payload, Record, load_record
-from records.canonical import domain_digest
+from records.canonical import canonical_json, domain_digest_bytes
 from records.errors import IntegrityError, InvalidInputError
 from records.flows import Authority, Transition
 from records.ids import EventId, NoCommitId, RunId
@@ -108,7 +108,7 @@ class Append:
             transition=transition,
             authority=Authority.DIRECT,
             permit_key=operation_key,
-            permit_digest=domain_digest("direct-append-request", request),
+            permit_digest=domain_digest_bytes("direct-append-request", canonical_json(request)),
             records=records,
         )
 

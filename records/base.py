@@ -12,18 +12,26 @@ Rules kept here:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, StringConstraints, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
-from records.canonical import DIGEST_PATTERN, canonical_bytes, content_id, digest_bytes, metric_text
+from records.canonical import (
+    DIGEST_PATTERN,
+    canonical_bytes,
+    canonical_json,
+    content_id,
+    digest_bytes,
+    domain_digest_bytes,
+    metric_text,
+)
 from records.errors import InvalidRecordError
 
 Digest = Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)]
@@ -87,6 +95,11 @@ class Id(str):
         return cls(content_id(cls.noun, projection))
 
     @classmethod
+    def of_bytes(cls, projection: bytes) -> Self:
+        """Return the id of an identity projection that is given as canonical bytes."""
+        return cls(f"{cls.noun}:{domain_digest_bytes(cls.noun, projection)}")
+
+    @classmethod
     def check(cls, text: str) -> Self:
         """Return `text` as an id of this noun.
 
@@ -139,7 +152,12 @@ class Model(BaseModel):
     @cached_property
     def canonical(self) -> bytes:
         """The canonical bytes of the whole model."""
-        return canonical_bytes(self.as_json())
+        return self.encode(self.as_json())
+
+    @classmethod
+    def encode(cls, dumped: dict[str, Any]) -> bytes:
+        """Return the canonical bytes of the model's JSON values, or of some of them."""
+        return canonical_json(dumped) if _is_exact(cls) else canonical_bytes(dumped)
 
     @cached_property
     def canonical_digest(self) -> str:
@@ -149,6 +167,25 @@ class Model(BaseModel):
     def as_json(self) -> dict[str, Any]:
         """Return the model as strict JSON values."""
         return self.model_dump(mode="json")
+
+
+@lru_cache(maxsize=None)
+def _is_exact(model: type[Model]) -> bool:
+    """Tell whether no field of a model, however deep, can hold a float or just anything; so with every record."""
+    return not _INEXACT & set(_schema_types(model.__pydantic_core_schema__))
+
+
+_INEXACT: Final = {"float", "any", "decimal", "complex"}
+
+
+def _schema_types(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("type"), str):
+            yield schema["type"]
+        schema = schema.values()
+    if not isinstance(schema, str) and isinstance(schema, Iterable):
+        for part in schema:
+            yield from _schema_types(part)
 
 
 @contextmanager
@@ -247,20 +284,32 @@ class Record(Model):
         cls.kind = kind
         KINDS[kind.noun] = kind
 
+    @cached_property
+    def sealed(self) -> tuple[bytes, Id]:
+        """The canonical bytes and the content-derived id, made from the fields in one go."""
+        dumped = self.as_json()
+        payload = self.encode(dumped)
+        return payload, self.kind.id_class.of_bytes(self.encode(self.kind.project(dumped)))
+
+    @property
+    def canonical(self) -> bytes:  # type: ignore[override]  # the same value, held once
+        """The canonical bytes of the whole record."""
+        return self.sealed[0]
+
     @property
     def payload(self) -> bytes:
         """The canonical bytes that the Ledger stores."""
-        return self.canonical
+        return self.sealed[0]
 
     @property
     def payload_digest(self) -> str:
         """SHA-256 of the payload."""
         return self.canonical_digest
 
-    @cached_property
+    @property
     def id(self) -> Id:
         """The content-derived id."""
-        return self.kind.id_class.derive(self.kind.project(self.as_json()))
+        return self.sealed[1]
 
 
 def load_record(noun: str, payload: bytes | str) -> Record:

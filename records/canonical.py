@@ -21,6 +21,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
+import orjson
 import rfc8785
 
 from records.errors import InvalidRecordError
@@ -29,6 +30,8 @@ MAX_SAFE_INTEGER: Final = 2**53 - 1
 DIGEST_PATTERN: Final = r"^[0-9a-f]{64}$"
 _DIGEST = re.compile(DIGEST_PATTERN)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_NUL: Final = b"\\u0000"
+_BEYOND_BMP = re.compile(rb"[\xf0-\xf4]")
 
 Json = Any  # strict JSON; `canonical_bytes` proves it
 
@@ -43,6 +46,30 @@ def canonical_bytes(value: object) -> bytes:
         # RFC 8785 and the standard library differ only in how they write floats and sort keys beyond ASCII.
         return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     return rfc8785.dumps(value)  # type: ignore[arg-type]  # it was proved to be strict JSON
+
+
+def canonical_json(value: object) -> bytes:
+    """Return what `canonical_bytes` does, faster, for what is known to be JSON without floats, such as a dumped record.
+
+    The fast serialiser writes strings, integers and order of keys as RFC 8785 does, up to keys beyond the Basic
+    Multilingual Plane, which it orders by code point; what it might write differently or would let through is left to
+    `canonical_bytes`, which also names the part at fault.
+
+    Raises:
+        InvalidRecordError: a part of `value` has no canonical form; the error names the path to it.
+    """
+    try:
+        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER)
+    except TypeError:
+        return canonical_bytes(value)
+    if _ESCAPED_NUL in data or not (data.isascii() or _is_plain_text(data)):
+        return canonical_bytes(value)
+    return data
+
+
+def _is_plain_text(data: bytes) -> bool:
+    """Tell whether text is in NFC, which all of its parts then are, and within the Basic Multilingual Plane."""
+    return _BEYOND_BMP.search(data) is None and unicodedata.is_normalized("NFC", data.decode())
 
 
 def parse_canonical(data: bytes | str) -> Any:
@@ -71,7 +98,12 @@ def digest_bytes(data: bytes) -> str:
 
 def domain_digest(noun: str, projection: object) -> str:
     """Return the digest of a projection under the domain of its noun."""
-    return digest_bytes(f"vrm/{noun}/v1".encode("ascii") + b"\0" + canonical_bytes(projection))
+    return domain_digest_bytes(noun, canonical_bytes(projection))
+
+
+def domain_digest_bytes(noun: str, data: bytes) -> str:
+    """Return the digest of a projection, given as canonical bytes, under the domain of its noun."""
+    return digest_bytes(f"vrm/{noun}/v1".encode("ascii") + b"\0" + data)
 
 
 def content_id(noun: str, projection: object) -> str:

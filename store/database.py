@@ -18,7 +18,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
-from records.errors import IntegrityError, InvalidInputError, UnavailableError
+from records.errors import IntegrityError, InvalidInputError, UnavailableError, VrmError
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -52,21 +52,24 @@ def translated(subject: str) -> Iterator[None]:
     """
     try:
         yield
-    except (psycopg.errors.IntegrityError, psycopg.errors.DataError) as error:
-        name = error.diag.constraint_name or error.diag.message_primary or type(error).__name__
-        raise IntegrityError(
-            subject, name, "The database refused the row; nothing of this append was written."
-        ) from error
-    except (psycopg.errors.RaiseException, psycopg.errors.InsufficientPrivilege) as error:
-        message = error.diag.message_primary or type(error).__name__
-        raise IntegrityError(subject, message, "Records are append-only; write through the coordinator.") from error
-    except psycopg.errors.DiskFull as error:
-        raise UnavailableError(subject, "disk full", "Free disk space; nothing was acknowledged.") from error
     except psycopg.Error as error:
-        message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise UnavailableError(
-            subject, message, "Check the server (`vrm status`), then run the command again."
-        ) from error
+        raise translation(subject, error) from error
+
+
+def translation(subject: str, error: psycopg.Error) -> VrmError:
+    """Return what an error of psycopg is in our family."""
+    match error:
+        case psycopg.errors.IntegrityError() | psycopg.errors.DataError():
+            name = error.diag.constraint_name or error.diag.message_primary or type(error).__name__
+            return IntegrityError(subject, name, "The database refused the row; nothing of this append was written.")
+        case psycopg.errors.RaiseException() | psycopg.errors.InsufficientPrivilege():
+            message = error.diag.message_primary or type(error).__name__
+            return IntegrityError(subject, message, "Records are append-only; write through the coordinator.")
+        case psycopg.errors.DiskFull():
+            return UnavailableError(subject, "disk full", "Free disk space; nothing was acknowledged.")
+        case _:
+            message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            return UnavailableError(subject, message, "Check the server (`vrm status`), then run the command again.")
 
 
 def own_sql(statement: str) -> sql.SQL:

@@ -50,6 +50,7 @@ class Definition:
     metadata: sa.MetaData
     append_only: tuple[str, ...]
     movable: tuple[str, ...]
+    functions: tuple[str, ...] = ()
 
     def statements(self) -> list[str]:
         """Return the DDL, in an order that satisfies every foreign key."""
@@ -57,7 +58,8 @@ class Definition:
         tables = self.metadata.sorted_tables
         made = [str(CreateTable(table).compile(dialect=dialect)) for table in tables]
         indexes = [index for table in tables for index in sorted(table.indexes, key=lambda item: str(item.name))]
-        return made + [str(CreateIndex(index).compile(dialect=dialect)) for index in indexes]
+        made += [str(CreateIndex(index).compile(dialect=dialect)) for index in indexes]
+        return [*made, *self.functions]
 
     @property
     def digest(self) -> str:

@@ -131,15 +131,24 @@ class Writer:
         """Open a transaction in the name of an epoch; it is durable when the block ends without an error.
 
         Raises:
+            FencedError: as for `using`.
+            UnavailableError: likewise.
+        """
+        with self.using(resource, epoch) as connection, translated(self._schema), connection.transaction():
+            yield connection
+
+    @contextmanager
+    def using(self, resource: str, epoch: int) -> Iterator[Connection]:
+        """Give the connection, on which the caller opens a transaction in the name of an epoch.
+
+        Raises:
             FencedError: the connection was ended because somebody else has claimed the resource.
             UnavailableError: it was ended for another reason.
         """
         with self._lock:
             try:
                 with translated(self._schema):
-                    connection = self._open()
-                    with connection.transaction():
-                        yield connection
+                    yield self._open()
             except UnavailableError as error:
                 now = self._epoch(resource)
                 if now is not None and now != epoch:

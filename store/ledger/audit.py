@@ -23,7 +23,7 @@ from records.base import KINDS, Record
 from store.database import own_sql, translated
 from store.ledger.memory import MemoryReader
 from store.ledger.port import LedgerReader
-from store.ledger.postgres import PostgresReader
+from store.ledger.reader import PostgresReader
 from store.ledger.schema import SCHEMA, column_names, column_value
 
 _FETCH: Final = 500

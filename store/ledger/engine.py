@@ -53,8 +53,11 @@ class LedgerTransaction(LedgerReader, Protocol):
     def lock_namespaces(self, namespaces: Sequence[str]) -> dict[str, NamespaceHead]:
         """Lock the journals of the namespaces, which come sorted, and return where they stand."""
 
-    def payload_digests(self, record_ids: Iterable[str]) -> dict[str, tuple[int, str]]:
-        """Return position and payload digest of those records that exist."""
+    def answered(self, namespace: str, permit_keys: Sequence[str]) -> dict[str, AppendReceipt]:
+        """Return the receipts that permits have got; one that is left out cannot be written a second time."""
+
+    def stored(self, record_ids: Iterable[str]) -> dict[str, tuple[int, str]]:
+        """Return position and payload digest of records; one that is left out cannot be written a second time."""
 
     def savepoint(self) -> AbstractContextManager[object]:
         """Undo what happened inside if it ends with an error."""
@@ -142,9 +145,9 @@ class _Group:
         """Read at once which permits of the group have receipts and which of its records exist."""
         for name in self.heads:
             keys = [request.append.permit_key for request in group if request.append.namespace == name]
-            for key, receipt in self.transaction.receipts(name, keys).items():
+            for key, receipt in self.transaction.answered(name, keys).items():
                 self.receipts[name, key] = receipt
-        self.known = self.transaction.payload_digests(
+        self.known = self.transaction.stored(
             {str(record.id) for request in group for record in request.append.records}
         )
 

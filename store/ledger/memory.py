@@ -88,10 +88,6 @@ class MemoryReader:
         """Return journal rows with a position beyond `after`."""
         return self._state.journals.get(namespace, [])[after : after + limit]
 
-    def payload_digests(self, record_ids: Iterable[str]) -> dict[str, tuple[int, str]]:
-        """Return position and payload digest of those records that exist."""
-        return {each: self._state.digests[each] for each in record_ids if each in self._state.digests}
-
     def resolve(self, prefix: str, limit: int = 10) -> list[str]:
         """Return ids that begin with `prefix`, or whose hex part does."""
         require_prefix(prefix)
@@ -123,6 +119,14 @@ class MemoryTransaction(MemoryReader):
     def lock_namespaces(self, namespaces: Sequence[str]) -> dict[str, NamespaceHead]:
         """Return where the journals stand; the state is locked as a whole."""
         return {name: self.namespace_head(name) for name in namespaces}
+
+    def answered(self, namespace: str, permit_keys: Sequence[str]) -> dict[str, AppendReceipt]:
+        """Return the receipts that permits have got."""
+        return self.receipts(namespace, permit_keys)
+
+    def stored(self, record_ids: Iterable[str]) -> dict[str, tuple[int, str]]:
+        """Return position and payload digest of those records that exist."""
+        return {each: self._state.digests[each] for each in record_ids if each in self._state.digests}
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

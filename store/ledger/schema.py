@@ -11,6 +11,7 @@ from __future__ import annotations
 import types
 import typing
 from enum import StrEnum
+from functools import cache
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
@@ -31,6 +32,7 @@ LOGICAL_COLUMNS: Final = ("id", "namespace", "position", "payload")
 metadata = sa.MetaData(schema=SCHEMA)
 
 
+@cache
 def column_names(kind: Kind) -> tuple[str, ...]:
     """Return the indexed columns of a kind: fields typed as the id of a kind, unique ones, and declared ones."""
     names = [name for name, field in kind.model.model_fields.items() if referenced(field.annotation)]
@@ -43,6 +45,7 @@ def column_value(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
+@cache
 def referenced(annotation: Any) -> Kind | None:
     """Return the kind that a field's annotation refers to; None for a field that also allows a literal."""
     options = _options(annotation)
@@ -199,5 +202,25 @@ APPEND_ONLY: Final[tuple[str, ...]] = tuple(
 MOVABLE: Final[tuple[str, ...]] = tuple(table.name for table in (NAMESPACE_HEADS, VARIANT_HEADS, OWNERS))
 """Tables whose rows move forward by compare-and-swap; they never lose a row."""
 
-DEFINITION: Final = Definition(schema=SCHEMA, metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE)
+HOLD: Final = f"""
+CREATE FUNCTION {SCHEMA}.hold(resource text, epoch bigint, namespace text, chain_digest text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM {SCHEMA}.owners AS owner
+        WHERE owner.resource = hold.resource AND owner.epoch = hold.epoch FOR SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'epoch % of % is over', epoch, resource;
+    END IF;
+    PERFORM FROM {SCHEMA}.namespace_heads AS head
+        WHERE head.namespace = hold.namespace AND head.chain_digest = hold.chain_digest FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the journal of % has moved on', namespace;
+    END IF;
+END $$
+"""
+"""Holds an epoch and a journal to the end of the transaction, or refuses: a question that needs no answer to go on."""
+
+DEFINITION: Final = Definition(
+    schema=SCHEMA, metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE, functions=(HOLD,)
+)
 """What `store.install` makes and checks."""

@@ -24,7 +24,8 @@ from records.evidence import Observation
 from store.artifacts import ArtifactStore
 from store.embedded.databases import SUPERUSER
 from store.install import install
-from store.ledger.postgres import PostgresLedger, PostgresReader
+from store.ledger.postgres import PostgresLedger
+from store.ledger.reader import PostgresReader
 from store.ledger.schema import DEFINITION as LEDGER
 from store.runtime.postgres import PostgresRuntime
 from store.runtime.schema import DEFINITION as RUNTIME

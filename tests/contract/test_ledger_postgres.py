@@ -14,6 +14,7 @@ from records.appends import AppendReceipt
 from records.errors import FencedError, IntegrityError, UnavailableError
 from store.database import connect, translated
 from store.install import check, install
+from store.ledger.port import LedgerReader
 from store.ledger.postgres import PostgresLedger
 from store.ledger.schema import APPEND_ONLY, DEFINITION, MOVABLE
 from store.runtime.schema import DEFINITION as RUNTIME
@@ -276,8 +277,9 @@ class TestLostConnections:
         connection = store._writer._connection
         assert connection is not None
 
-        def guard(_reader: object, append: object) -> None:
+        def guard(reader: LedgerReader, append: object) -> None:
             if append is second:
+                reader.namespace_head(pg.namespace)  # a read waits for what was sent
                 with translated("ledger"):
                     connection.execute("SET LOCAL statement_timeout = 20")
                     connection.execute("SELECT pg_sleep(10)")

@@ -636,6 +636,20 @@ CREATE INDEX distillation_work_completions_by_batch_id ON ledger.distillation_wo
 CREATE INDEX distillation_work_completions_by_report_id ON ledger.distillation_work_completions (namespace, report_id);
 CREATE INDEX distillation_work_completions_by_run_id ON ledger.distillation_work_completions (namespace, run_id);
 CREATE INDEX distillation_work_completions_by_status ON ledger.distillation_work_completions (namespace, status);
+CREATE FUNCTION ledger.hold(resource text, epoch bigint, namespace text, chain_digest text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM ledger.owners AS owner
+        WHERE owner.resource = hold.resource AND owner.epoch = hold.epoch FOR SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'epoch % of % is over', epoch, resource;
+    END IF;
+    PERFORM FROM ledger.namespace_heads AS head
+        WHERE head.namespace = hold.namespace AND head.chain_digest = hold.chain_digest FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the journal of % has moved on', namespace;
+    END IF;
+END $$;
 CREATE TABLE runtime.activities (
 	id TEXT NOT NULL,
 	run_id TEXT,
