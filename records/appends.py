@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from records.base import NAME_PATTERN, Digest, Model, Name, Namespace, Payload, Record, load_record
+from records.base import NAME_PATTERN, Digest, Frontier, Model, Name, Namespace, Payload, Record, load_record
 from records.canonical import canonical_json, domain_digest_bytes
 from records.errors import IntegrityError, InvalidInputError
 from records.flows import Authority, Transition
@@ -163,8 +163,16 @@ class StoredRecord:
     payload: str
 
     def load(self) -> Record:
-        """Return the record itself."""
-        return load_record(self.noun, self.payload)
+        """Return the record itself, which must be what its id and its canonical form say.
+
+        Raises:
+            InvalidRecordError: the payload is no record of its noun.
+            IntegrityError: the payload is not canonical, or belongs to another id or namespace.
+        """
+        record = load_record(self.noun, self.payload)
+        if (str(record.id), record.namespace, record.payload.decode()) != (self.id, self.namespace, self.payload):
+            raise IntegrityError("ledger record", self.id, "The row was changed outside the coordinator; run vrm fsck.")
+        return record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,3 +210,14 @@ class NamespaceHead:
     evidence: int = 0
     lifecycle: int = 0
     retention: int = 0
+
+    def after(self, position: int, chain_digest: str, frontier: Frontier | None) -> NamespaceHead:
+        """Return where the journal stands after one more row, of a kind that advances `frontier`."""
+        return NamespaceHead(
+            namespace=self.namespace,
+            position=position,
+            chain_digest=chain_digest,
+            evidence=position if frontier is Frontier.EVIDENCE else self.evidence,
+            lifecycle=position if frontier is Frontier.LIFECYCLE else self.lifecycle,
+            retention=position if frontier is Frontier.RETENTION else self.retention,
+        )

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, StringConstraints, ValidationError
@@ -169,7 +169,7 @@ class Model(BaseModel):
         return self.model_dump(mode="json")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _is_exact(model: type[Model]) -> bool:
     """Tell whether no field of a model, however deep, can hold a float or just anything; so with every record."""
     return not _INEXACT & set(_schema_types(model.__pydantic_core_schema__))
@@ -292,7 +292,7 @@ class Record(Model):
         return payload, self.kind.id_class.of_bytes(self.encode(self.kind.project(dumped)))
 
     @property
-    def canonical(self) -> bytes:  # type: ignore[override]  # the same value, held once
+    def canonical(self) -> bytes:
         """The canonical bytes of the whole record."""
         return self.sealed[0]
 

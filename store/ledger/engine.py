@@ -16,11 +16,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from records.appends import Append, AppendReceipt, JournalRow, NamespaceHead
-from records.base import Frontier, Record
+from records.base import Record
 from records.errors import (
     FencedError,
     IdentityConflictError,
@@ -147,9 +147,7 @@ class _Group:
             keys = [request.append.permit_key for request in group if request.append.namespace == name]
             for key, receipt in self.transaction.answered(name, keys).items():
                 self.receipts[name, key] = receipt
-        self.known = self.transaction.stored(
-            {str(record.id) for request in group for record in request.append.records}
-        )
+        self.known = self.transaction.stored({str(record.id) for request in group for record in request.append.records})
 
     def save_all(self) -> None:
         """Write where the journals stand."""
@@ -171,27 +169,32 @@ class _Group:
             return _replay(earlier, append)
         flow = require_legal(append.transition, append.authority, append.nouns)
         self.save(append.namespace)  # the guard reads what neighbours in the group have written, frontiers included
-        try:
-            with self._alone(append.namespace):
-                refusal = self._refusal(request, flow)
-                receipt = self._write(append) if refusal is None else self._refuse(append, refusal)
-        except (IntegrityError, IdentityConflictError, StaleError) as error:
-            if self.shares_fate or not flow.is_granted:
-                raise
-            with self._alone(append.namespace):
-                receipt = self._refuse(append, Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, str(error)))
+        receipt = self._decide(request, flow) if self.shares_fate else self._decide_alone(request, flow)
         self.receipts[append.namespace, append.permit_key] = receipt
         if receipt.committed:
             for record, position in zip(append.records, receipt.positions, strict=True):
                 self.known[str(record.id)] = (position, record.payload_digest)
         return receipt
 
+    def _decide(self, request: Request, flow: Flow) -> AppendReceipt:
+        refusal = self._refusal(request, flow)
+        return self._write(request.append) if refusal is None else self._refuse(request.append, refusal)
+
+    def _decide_alone(self, request: Request, flow: Flow) -> AppendReceipt:
+        """Decide without harm to the neighbours; what the tables refuse is the fault of an authorized payload."""
+        append = request.append
+        try:
+            with self._alone(append.namespace):
+                return self._decide(request, flow)
+        except (IntegrityError, IdentityConflictError, StaleError) as error:
+            if not flow.is_granted:
+                raise
+            with self._alone(append.namespace):
+                return self._refuse(append, Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, str(error)))
+
     @contextmanager
     def _alone(self, namespace: str) -> Iterator[None]:
         """Undo what happened inside, the journal head included, if it ends with an error."""
-        if self.shares_fate:
-            yield
-            return
         before = self.heads[namespace]
         try:
             with self.transaction.savepoint():
@@ -273,24 +276,14 @@ class _Group:
     def _place(self, record: Record, append: Append) -> Placed:
         if record.namespace != append.namespace:
             raise IntegrityError("namespace", record.namespace, f"This append is for {append.namespace}.")
-        head = self.heads[append.namespace]
+        head, kind = self.heads[append.namespace], record.kind
         position = head.position + 1
         digest = chain(head.chain_digest, head.namespace, position, record)
-        moved = replace(head, position=position, chain_digest=digest)
-        match record.kind.frontier:
-            case Frontier.EVIDENCE:
-                moved = replace(moved, evidence=position)
-            case Frontier.LIFECYCLE:
-                moved = replace(moved, lifecycle=position)
-            case Frontier.RETENTION:
-                moved = replace(moved, retention=position)
-            case None:
-                pass
-        self.heads[append.namespace] = moved
+        self.heads[append.namespace] = head.after(position, digest, kind.frontier)
         row = JournalRow(
             namespace=head.namespace,
             position=position,
-            noun=record.kind.noun,
+            noun=kind.noun,
             id=str(record.id),
             payload_digest=record.payload_digest,
             chain_digest=digest,

@@ -16,7 +16,7 @@ import psycopg
 
 from records.appends import AppendReceipt
 from records.errors import FencedError, IntegrityError, UnavailableError, VrmError
-from store.database import Connection, connect, own_sql, read, translated
+from store.database import connect, own_sql, read, translated
 from store.ledger.engine import commit_group, commit_together
 from store.ledger.port import Epoch, LedgerReader, Request
 from store.ledger.reader import PostgresReader

@@ -65,9 +65,7 @@ class PostgresReader:
 
     def namespace_head(self, namespace: str) -> NamespaceHead:
         """Return where the journal of a namespace stands."""
-        rows = self._rows(
-            f"SELECT {NAMESPACE_COLUMNS} FROM {SCHEMA}.namespace_heads WHERE namespace = %s", [namespace]
-        )
+        rows = self._rows(f"SELECT {NAMESPACE_COLUMNS} FROM {SCHEMA}.namespace_heads WHERE namespace = %s", [namespace])
         return namespace_of(rows[0]) if rows else NamespaceHead(namespace=namespace)
 
     def namespaces(self) -> list[str]:

@@ -45,7 +45,6 @@ def column_value(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-@cache
 def referenced(annotation: Any) -> Kind | None:
     """Return the kind that a field's annotation refers to; None for a field that also allows a literal."""
     options = _options(annotation)

@@ -8,7 +8,7 @@ Rules kept here:
 - what this process remembers of its own commits stands for a question to the server: where a journal stands, because
   nobody else moves it while the epoch is held, and which records exist, because they stay for ever. The server refuses
   the rows if a memory is wrong, and the group is then carried out with questions asked;
-- a permit or record that is not remembered is taken for new; it is unique in its table, so a known one is refused there.
+- a permit or record that is not remembered is taken for new; its table has it once only, and refuses a known one.
 """
 
 from __future__ import annotations

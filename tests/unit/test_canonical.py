@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from records.canonical import (
     canonical_bytes,
+    canonical_json,
     content_id,
     domain_digest,
     is_digest,
@@ -217,3 +218,54 @@ def test_any_text_is_refused_or_kept(text: str) -> None:
 @given(JSON)
 def test_the_short_way_writes_what_the_rfc_8785_library_writes(value: Any) -> None:
     assert canonical_bytes(value) == rfc8785.dumps(value)
+
+
+# What a dumped record may hold: everything but floats. Control characters, keys that sort differently by UTF-16 and by
+# code point (U+10000 and U+FFFF), and combining marks at the edge of a string are what serialisers differ in.
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")).map(
+    lambda text: unicodedata.normalize("NFC", text)
+)
+DUMPED = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+class TestFastForm:
+    @given(DUMPED)
+    def test_it_is_that_of_an_independent_serialiser(self, value: Any) -> None:
+        assert canonical_json(value) == rfc8785.dumps(value) == canonical_bytes(value)
+
+    def test_every_character_of_one_byte(self) -> None:
+        for code in range(1, 0x80):
+            assert canonical_json([chr(code)]) == rfc8785.dumps([chr(code)]), hex(code)
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            {"\U00010000": 1, "\uffff": 2},
+            ["\u0338 begins with a combining mark"],
+            {"a\u0338": "\u0338"},
+            ["a literal \\u0000 is six characters"],
+        ],
+    )
+    def test_what_needs_care_is_left_to_the_slow_form(self, value: Any) -> None:
+        assert canonical_json(value) == rfc8785.dumps(value)
+
+    @pytest.mark.parametrize(
+        ("value", "path"),
+        [
+            ({"a": ["\0"]}, "$.a[0]"),
+            ({"a": "\ud800"}, "$.a"),
+            (["e\u0301"], "$[0]"),
+            ([2**53], "$[0]"),
+            ([2**70], "$[0]"),
+            ([object()], "$[0]"),
+        ],
+    )
+    def test_what_has_no_form_is_refused_by_the_same_error(self, value: Any, path: str) -> None:
+        for form in (canonical_json, canonical_bytes):
+            with pytest.raises(InvalidRecordError) as caught:
+                form(value)
+            assert caught.value.field == path
