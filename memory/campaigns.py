@@ -33,7 +33,7 @@ from records.errors import FencedError, StaleError, VrmError
 from records.evidence import Corpus, Experience, VerifiedEvidenceBundle
 from records.flows import Authority, Transition
 from records.ids import EvidenceSnapshotId, ExperienceId, ManifestId, RunId, WorkItemId
-from records.ingestion import DistillationReceipt, ReceiptDisposition, WorkAssignment, WorkItem
+from records.ingestion import DistillationReceipt, ExperienceReceipt, ReceiptDisposition, WorkAssignment, WorkItem
 from records.knowledge import LifecycleEvent
 from records.runtime import Command, Create, Move, RunBody, activity_id, handoff_id, reference_id
 from records.states import Event, Machine, Phase
@@ -101,7 +101,7 @@ class Campaigns:
         stored = ledger.find("experience", namespace, attempt_id=attempts)
         receipts = ledger.find("distillation-receipt", namespace, experience_id=[item.id for item in stored])
         settled = {
-            str(receipt.experience_id) for item in receipts if isinstance(receipt := item.load(), DistillationReceipt)
+            str(receipt.experience_id) for item in receipts if isinstance(receipt := item.load(), ExperienceReceipt)
         }
         loaded = (item.load() for item in stored if item.id not in settled)
         return [item for item in loaded if isinstance(item, Experience)]
@@ -199,7 +199,7 @@ class Campaigns:
 
     def _receipts(self, decided: Sequence[tuple[Experience, Eligibility]]) -> list[Failure]:
         receipts = [
-            DistillationReceipt(
+            DistillationReceipt.build(
                 namespace=self._namespace,
                 created_at=experience.created_at,
                 experience_id=ExperienceId(experience.id),

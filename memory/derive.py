@@ -28,6 +28,7 @@ from records.ingestion import (
     WorkItem,
 )
 from records.outcomes import RecallOutcome
+from records.retention import ErasureIntent, RetentionTombstone
 from records.runtime import Authorization, enqueue_attempt_id, handoff_id, reference_id
 
 Records = tuple[Record, ...]
@@ -117,11 +118,21 @@ def _handoff(records: Records) -> Place:
     return handoff_id(WorkItemId(_only(records, WorkItem).id)), None
 
 
+def _intended(records: Records) -> Place:
+    return _only(records, ErasureIntent).id, None
+
+
+def _tombstone(records: Records) -> Place:
+    return _only(records, RetentionTombstone).intent_id, None
+
+
 _SUBJECTS: Final[dict[Transition, Callable[[Records], Place]]] = {
     Transition.APPEND_INTENT: _intent,
     Transition.APPEND_CONTEXT: _context,
     Transition.APPEND_OUTCOME: _outcome,
     Transition.ENQUEUE_DISTILLATION: _handoff,
+    Transition.BEGIN_ERASURE: _intended,
+    Transition.CLOSE_ERASURE: _tombstone,
 }
 """Where the subject follows from the records; a completion's Activity is compared with its assignment in the Ledger."""
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeVar
 
+from memory.erasure_guards import guard_begin, guard_close
+from memory.retention import check_input, revoked
 from memory.work_guards import guard_completion, guard_enqueue, guard_receipt
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
-from policies.retention import check_retention
 from records.appends import Append, Head
 from records.base import Record
 from records.decisions import DecisionIntent, RecallContext, citation_id, memory_binding
@@ -20,7 +21,7 @@ from records.errors import IllegalTransitionError, IntegrityError
 from records.evidence import Attempt, Experience, Intervention
 from records.flows import Authority, Transition
 from records.ingestion import EvidenceSnapshot
-from records.knowledge import LifecycleEvent, MemoryRecord
+from records.knowledge import GovernedRecord, LifecycleEvent, MemoryRecord, MemoryRelation, RelationKind
 from records.outcomes import (
     CLOSURE_ONLY,
     NoCommitReason,
@@ -28,7 +29,7 @@ from records.outcomes import (
     RecallOutcome,
     SourceStatus,
 )
-from records.snapshots import KnowledgeSnapshot, RecallInput
+from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
 from records.values import Disposition, RecallRequirement
 from store.ledger.port import Guard, LedgerReader, Refusal
 
@@ -69,7 +70,7 @@ def _context(reader: LedgerReader, append: Append) -> Refusal | None:
             return _precondition("a registered control intent takes no context")
         if reader.find("recall-decision-outcome", append.namespace, intent_id=str(intent.id)):
             return _precondition("the intent has its outcome already")
-        if check_retention(reader.namespace_head(append.namespace), ()) != context.retention:
+        if check_input(reader, append.namespace, context.recall_input_id) != context.retention:
             return Refusal(NoCommitReason.RETENTION_FRONTIER_STALE, "the retention frontier has moved on")
         broken = next((rule for holds, rule in _card_rules(reader, context) if not holds), None)
         if broken is not None:
@@ -174,11 +175,51 @@ def _capture(reader: LedgerReader, append: Append) -> Refusal | None:
     for snapshot in _of(append, EvidenceSnapshot):
         if snapshot.evidence_position > reader.namespace_head(append.namespace).evidence:
             return _precondition("the snapshot claims evidence that is not there")
-    return None
+    return _publication(reader, append)
+
+
+def _publication(reader: LedgerReader, append: Append) -> Refusal | None:
+    """What rests on something that retention denies is not published (spec 4.15)."""
+    check = revoked(reader, append)
+    return None if check is None else _precondition(f"retention denies {check.blocked[0].target_id}")
+
+
+def _index(reader: LedgerReader, append: Append) -> Refusal | None:
+    """A build must not hold what retention denies; that a build failed may always be told."""
+    return _publication(reader, append) if any(_of(append, IndexBuild)) else None
 
 
 def _distillation(reader: LedgerReader, append: Append) -> Refusal | None:
-    """Every lifecycle event must be a legal step of its variant's chain, and the work accounted for (VRM-W08, L01)."""
+    """Nothing that it rests on is denied, every event is a legal step, and the work is accounted for (VRM-W08, L01)."""
+    check = revoked(reader, append)
+    if check is not None:
+        detail = f"retention denies {check.blocked[0].target_id}"
+        return Refusal(NoCommitReason.RETENTION_REVOKED, detail, retention=check)
+    return _legal_steps(reader, append) or _acyclic(reader, append) or guard_completion(reader, append)
+
+
+def _acyclic(reader: LedgerReader, append: Append) -> Refusal | None:
+    """No directed relation leads back to where it began; what is new here, only this append can point at."""
+    relations = [each for each in _of(append, MemoryRelation) if each.relation is not RelationKind.CONTESTS]
+    new = {str(record.id) for record in _of(append, GovernedRecord)}
+    for relation in relations:
+        kind, seen, reached = relation.relation, set[str](), {str(relation.target_memory_id)}
+        while reached:
+            if relation.source_memory_id in reached:
+                return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, f"{kind} would lead in a circle")
+            seen |= reached
+            rows: list[MemoryRelation] = [each for each in relations if each.relation is kind]
+            if relation.source_memory_id not in new:
+                stored = reader.find(
+                    "memory-relation", append.namespace, relation=kind.value, source_memory_id=sorted(reached)
+                )
+                rows += [row for item in stored if isinstance(row := item.load(), MemoryRelation)]
+            reached = {str(row.target_memory_id) for row in rows if row.source_memory_id in reached} - seen
+    return None
+
+
+def _legal_steps(reader: LedgerReader, append: Append) -> Refusal | None:
+    """Every lifecycle event must be a legal step of its variant's chain."""
     events = list(_of(append, LifecycleEvent))
     stored = reader.variant_heads(append.namespace, {str(event.scope_variant_id) for event in events}) if events else {}
     heads = {variant: _lifecycle_head(head) for variant, head in stored.items()}
@@ -192,7 +233,11 @@ def _distillation(reader: LedgerReader, append: Append) -> Refusal | None:
         enters = before is None or before.memory_id != event.memory_id
         if enters and reader.find("knowledge-lifecycle-event", append.namespace, memory_id=str(event.memory_id)):
             return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, "a record that left the chain never comes back")
-    return guard_completion(reader, append)
+    return None
+
+
+def _begin_erasure(reader: LedgerReader, append: Append) -> Refusal | None:
+    return _legal_steps(reader, append) or guard_begin(reader, append)
 
 
 def _lifecycle_head(head: Head) -> LifecycleHead:
@@ -214,5 +259,10 @@ GUARDS: Final[dict[Transition, Guard]] = {
     Transition.RECEIPT_NOT_QUEUED: guard_receipt,
     Transition.ENQUEUE_DISTILLATION: guard_enqueue,
     Transition.COMMIT_DISTILLATION: _distillation,
+    Transition.FREEZE_KNOWLEDGE: _publication,
+    Transition.INDEX_RECEIPT: _index,
+    Transition.COMPOSE_RECALL_INPUT: _publication,
+    Transition.BEGIN_ERASURE: _begin_erasure,
+    Transition.CLOSE_ERASURE: guard_close,
 }
 """The guard of each flow that needs one."""

@@ -5,7 +5,7 @@ Rules kept here:
 - a proposal is read back from the artifact store and checked before anything is granted;
 - one compare-and-swap on run, subject generation and fence creates the single-use authorization;
 - what belongs to the spine moves by grant and settlement only, never by a plain command;
-- a Run ends only when none of its decisions, handoffs and grants is open (spec 6.3);
+- a Run ends only when none of its decisions, handoffs, erasures and grants is open (spec 6.3);
 - an attempt whose grant is unresolved gets no second one: the same proposal is answered with the same authorization,
   any other is stale;
 - a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in.
@@ -198,6 +198,7 @@ class RunOwner:
 _OPEN: Final[dict[Machine, tuple[Phase, ...]]] = {
     Machine.DECISION: tuple(set(phases_of(Machine.DECISION)) - {Phase.OUTCOME_COMMITTED, Phase.RETIRED}),
     Machine.HANDOFF: tuple(set(phases_of(Machine.HANDOFF)) - {Phase.BOUND}),
+    Machine.ERASURE: tuple(set(phases_of(Machine.ERASURE)) - {Phase.CLOSED, Phase.RETIRED}),
     Machine.AUTHORIZATION: (Phase.GRANTED,),
 }
 """The phases in which a subject keeps its Run from ending."""
@@ -207,7 +208,7 @@ _OF_THE_SPINE: Final = frozenset(
     for flow in FLOWS.values()
     for event in (flow.granted, flow.committed, *(flow.retired or {}).values())
 )
-_SPINE_ONLY: Final = frozenset({Machine.AUTHORIZATION, Machine.DECISION})
+_SPINE_ONLY: Final = frozenset({Machine.AUTHORIZATION, Machine.DECISION, Machine.ERASURE})
 
 
 def _ends(move: Move) -> bool:

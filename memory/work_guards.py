@@ -18,8 +18,8 @@ from records.base import Record
 from records.ids import DecisionId
 from records.ingestion import (
     Batch,
-    DistillationReceipt,
     EvidenceSnapshot,
+    ExperienceReceipt,
     ReceiptDisposition,
     Report,
     WorkAssignment,
@@ -27,7 +27,7 @@ from records.ingestion import (
     WorkDisposition,
     WorkItem,
 )
-from records.knowledge import DecisionKind, DistillationDecision, KnowledgeCandidate, LifecycleEvent, MemoryRecord
+from records.knowledge import Candidate, DecisionKind, DistillationDecision, GovernedRecord, LifecycleEvent
 from records.outcomes import NoCommitReason
 from records.values import Disposition
 from store.ledger.port import LedgerReader, Refusal
@@ -45,7 +45,7 @@ _DECIDED: Final = {
 
 def guard_receipt(_reader: LedgerReader, append: Append) -> Refusal | None:
     """Refuse a direct receipt that needs a work item or a proof."""
-    for receipt in _of(append, DistillationReceipt):
+    for receipt in _of(append, ExperienceReceipt):
         if receipt.disposition not in _WITHOUT_PROOF:
             return _precondition(f"a receipt that says {receipt.disposition} is not appended directly")
     return None
@@ -53,7 +53,7 @@ def guard_receipt(_reader: LedgerReader, append: Append) -> Refusal | None:
 
 def guard_enqueue(_reader: LedgerReader, append: Append) -> Refusal | None:
     """Refuse an item whose receipt is about something else; the sidecar is derived from the item itself."""
-    items, receipts = list(_of(append, WorkItem)), list(_of(append, DistillationReceipt))
+    items, receipts = list(_of(append, WorkItem)), list(_of(append, ExperienceReceipt))
     if len(items) != 1 or len(receipts) != 1:
         return _rejected("an enqueue holds one item and its one receipt")
     item, receipt = items[0], receipts[0]
@@ -113,7 +113,7 @@ def _accounted(reader: LedgerReader, append: Append, made: tuple[Batch, Report, 
 
 
 def _founded(reader: LedgerReader, append: Append, batch: Batch) -> Rules:
-    candidates = list(_of(append, KnowledgeCandidate))
+    candidates = list(_of(append, Candidate))
     if not candidates:
         return
     snapshot = _read(reader, batch.evidence_snapshot_id, EvidenceSnapshot)
@@ -121,15 +121,15 @@ def _founded(reader: LedgerReader, append: Append, batch: Batch) -> Rules:
     for candidate in candidates:
         yield candidate.evidence_snapshot_id == batch.evidence_snapshot_id, "the candidate is of another snapshot"
         yield members.issuperset(candidate.experience_ids), "the candidate rests on what the snapshot does not hold"
-    bodies = [candidate.links for candidate in candidates] + [record.links for record in _of(append, MemoryRecord)]
+    bodies = [candidate.links for candidate in candidates] + [record.links for record in _of(append, GovernedRecord)]
     for links in bodies:
         ids = {part for link in links for part in (link.experience_id, link.comparator_id)}
         yield bool(ids) and members.issuperset(ids), "its evidence is not in the snapshot"
 
 
 def _decided(append: Append) -> Rules:
-    candidates = {str(candidate.id) for candidate in _of(append, KnowledgeCandidate)}
-    memories = {str(record.id): record for record in _of(append, MemoryRecord)}
+    candidates = {str(candidate.id) for candidate in _of(append, Candidate)}
+    memories = {str(record.id): record for record in _of(append, GovernedRecord)}
     kinds: dict[str, DecisionKind] = {}
     for decision in _of(append, DistillationDecision):
         yield decision.candidate_id in candidates, "the decision is about a candidate that is not here"

@@ -1,7 +1,7 @@
 """The retention check: which sources the current retention frontier denies (spec 4.15, 8.2).
 
-Pure: the frontier and the denied targets go in. The erasure flows that write retention records are rows that the
-registry does not have yet; until then the frontier of every namespace is zero and its set is empty.
+Pure: the frontier and the denied targets go in; `memory.retention` reads them from the Ledger. A namespace in which
+nothing was ever erased has frontier zero and an empty set.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from records.decisions import BlockedTarget, RetentionCheck
 
 
 def check_retention(head: NamespaceHead, denied: Iterable[BlockedTarget]) -> RetentionCheck:
-    """Return the check at a namespace's current frontier; `denied` are the sources that an open denial names."""
+    """Return the check at a namespace's current frontier; `denied` are the sources that a denial names."""
     blocked = tuple(sorted(denied, key=lambda target: (target.target_id, target.digest)))
     return RetentionCheck(
         frontier=head.retention,

@@ -11,7 +11,7 @@ from records.base import NAME_PATTERN, Digest, Frontier, Model, Name, Namespace,
 from records.canonical import canonical_json, domain_digest_bytes
 from records.errors import IntegrityError, InvalidInputError
 from records.flows import Authority, Transition
-from records.ids import EventId, NoCommitId, RunId
+from records.ids import ConflictId, EventId, NoCommitId, RunId
 from records.knowledge import HeadMove, LifecycleEvent
 from records.outcomes import NoCommitReason
 from records.states import Machine
@@ -134,7 +134,10 @@ class Append:
 
 
 class AppendReceipt(Model):
-    """The one answer that a permit ever gets: every record with its journal position, or a typed no-commit."""
+    """The one answer that a permit ever gets: every record with its journal position, or a typed no-commit.
+
+    `no_commit_id` names a no-commit receipt, or a commit conflict where a distillation was refused for its own reasons.
+    """
 
     namespace: Namespace
     transition: Transition
@@ -143,12 +146,12 @@ class AppendReceipt(Model):
     permit_digest: Digest
     record_ids: tuple[Name, ...]
     positions: tuple[Count, ...]
-    no_commit_id: NoCommitId | None
+    no_commit_id: NoCommitId | ConflictId | None
     reason: NoCommitReason | None
 
     @property
     def committed(self) -> bool:
-        """Whether the records were written; False means that nothing but the no-commit receipt was."""
+        """Whether the records were written; False means that nothing but the proof of the no-commit was."""
         return self.no_commit_id is None
 
 

@@ -5,6 +5,9 @@ Rules kept here:
 - a record is frozen, strict (a boolean is no number, text is no id) and refuses unknown fields;
 - a kind is declared once, in the header of its model, and that one entry drives the id, the identity projection, the
   table with its columns and foreign keys, the child tables, and the frontier that its commits advance;
+- a kind with a discriminator has variants: its own model holds what they share and makes no records, each subclass
+  narrows the discriminator to a `Literal` of its own values. Columns, child rows and unique sets are of the shared
+  part, so every variant has them; what only one variant has is in the payload alone (docs/adr/0011);
 - the payload is the canonical bytes of the whole record, the id is never part of it, and `created_at` is part of the
   payload but of no identity (spec 6.3, 9; reference: "Identity table").
 """
@@ -12,15 +15,25 @@ Rules kept here:
 from __future__ import annotations
 
 import re
+import typing
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from functools import cache, cached_property
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, Union
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from records.canonical import (
@@ -215,13 +228,15 @@ class Frontier(StrEnum):
 class Child:
     """A list in the payload that is also kept as rows, so that the database can hold its foreign keys.
 
-    `path` is the payload field, `table` the child table, `columns` the item fields that become columns. Child rows are
-    exact projections of their parent and have no journal position of their own (spec 6.3).
+    `path` is the payload field, `table` the child table, `columns` the item fields that become columns, `unique` those
+    that no two items of one parent share. Child rows are exact projections of their parent and have no journal position
+    of their own (spec 6.3).
     """
 
     path: str
     table: str
     columns: tuple[str, ...]
+    unique: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,6 +250,9 @@ class Kind:
         columns: payload fields kept as indexed columns; fields typed as the id of a kind always are.
         unique: sets of columns that are unique together, besides the id.
         children: lists kept as rows.
+        discriminator: the closed field that tells the variants of the kind apart; always a column.
+        model: the model of the kind; where there are variants, what they share.
+        variants: the model of each value of the discriminator.
     """
 
     noun: str
@@ -244,7 +262,9 @@ class Kind:
     columns: tuple[str, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
     children: tuple[Child, ...] = ()
+    discriminator: str | None = None
     model: type[Record] = field(init=False)
+    variants: dict[str, type[Record]] = field(init=False, compare=False, default_factory=dict)
 
     @property
     def id_class(self) -> type[Id]:
@@ -254,6 +274,52 @@ class Kind:
     def project(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Return the identity projection of a payload."""
         return {key: value for key, value in payload.items() if key != "created_at" and key not in self.outside}
+
+    def declare(self, model: type[Record]) -> None:
+        """Enter the kind into the registry with its own model."""
+        if self.noun in KINDS:
+            raise ValueError(f"kind {self.noun} is declared twice")
+        object.__setattr__(self, "model", model)
+        KINDS[self.noun] = self
+        if self.discriminator is not None:  # only a variant makes records
+            model.__abstractmethods__ = frozenset({self.discriminator})
+
+    def admit(self, model: type[Record]) -> None:
+        """Enter a variant under the values that its discriminator may have."""
+        narrowed = None if self.discriminator is None else model.model_fields[self.discriminator].annotation
+        if typing.get_origin(narrowed) is not Literal or self.model not in model.__bases__:
+            raise ValueError(f"{model.__name__} is no variant: it narrows no discriminator of {self.noun}")
+        for value in map(str, typing.get_args(narrowed)):
+            if value in self.variants:
+                raise ValueError(f"{self.noun} has two variants for {value}")
+            self.variants[value] = model
+        vars(self).pop("_union", None)
+
+    @cached_property
+    def _union(self) -> TypeAdapter[Record]:
+        models = tuple(dict.fromkeys(self.variants.values()))
+        apart = Field(discriminator=self.discriminator)
+        return TypeAdapter(Annotated[Union[models], apart])  # type: ignore[arg-type]  # noqa: UP007  # made at run time
+
+    def load(self, payload: bytes | str) -> Record:
+        """Read a record from its payload, as the variant that the discriminator names.
+
+        Raises:
+            InvalidRecordError: no variant has that discriminator, or a field is refused.
+        """
+        models = set(self.variants.values())
+        if len(models) <= 1:
+            return (models.pop() if models else self.model).load(payload)
+        try:
+            return self._union.validate_json(payload)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            if first["loc"]:
+                return self.variants[str(first["loc"][0])].load(payload)  # raises, and names field and model
+            path = self.discriminator if first["type"].startswith("union_tag") else "$"
+            met = first.get("ctx", {}).get("tag", first.get("input"))
+            remedy = f"It is one of: {', '.join(sorted(self.variants))}."
+            raise InvalidRecordError(f"{self.model.__name__}.{path}", met, remedy) from error
 
 
 KINDS: dict[str, Kind] = {}
@@ -269,20 +335,20 @@ class Record(Model):
     namespace: Namespace
     created_at: Timestamp
 
-    def __init_subclass__(cls, *, kind: Kind) -> None:
+    def __init_subclass__(cls, *, kind: Kind | None = None) -> None:
         """Accept the registry entry; `__pydantic_init_subclass__` uses it once the fields are known."""
         super().__init_subclass__()
 
     @classmethod
     def __pydantic_init_subclass__(cls, **header: Any) -> None:
-        """Enter the model into the registry under its noun."""
-        kind: Kind = header.pop("kind")
+        """Enter the model into the registry: under a new kind, or as a variant of the kind that it inherits."""
+        kind: Kind | None = header.pop("kind", None)
         super().__pydantic_init_subclass__(**header)
-        if kind.noun in KINDS:
-            raise ValueError(f"kind {kind.noun} is declared twice")
-        object.__setattr__(kind, "model", cls)
-        cls.kind = kind
-        KINDS[kind.noun] = kind
+        if kind is None:
+            cls.kind.admit(cls)
+        else:
+            cls.kind = kind
+            kind.declare(cls)
 
     @cached_property
     def sealed(self) -> tuple[bytes, Id]:
@@ -320,4 +386,4 @@ def load_record(noun: str, payload: bytes | str) -> Record:
     """
     if noun not in KINDS:
         raise InvalidRecordError("noun", noun, f"Known kinds: {', '.join(sorted(KINDS))}.")
-    return KINDS[noun].model.load(payload)
+    return KINDS[noun].load(payload)

@@ -208,6 +208,7 @@ class RecallContext(
                 path="items",
                 table="decision_recall_context_items",
                 columns=("ordinal", "citation_id", "card_id", "memory_id"),
+                unique=("citation_id", "card_id"),
             ),
         ),
     ),

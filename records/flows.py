@@ -28,6 +28,8 @@ class Transition(StrEnum):
     APPEND_OUTCOME = "APPEND_OUTCOME"
     ENQUEUE_DISTILLATION = "ENQUEUE_DISTILLATION"
     COMMIT_DISTILLATION = "COMMIT_DISTILLATION"
+    BEGIN_ERASURE = "BEGIN_ERASURE"
+    CLOSE_ERASURE = "CLOSE_ERASURE"
     APPEND_EVIDENCE = "APPEND_EVIDENCE"
     RECEIPT_NOT_QUEUED = "RECEIPT_NOT_QUEUED"
     CAPTURE_SNAPSHOT = "CAPTURE_SNAPSHOT"
@@ -45,6 +47,7 @@ class Authority(StrEnum):
     NORMAL = "NORMAL"
     RUNTIME_CLOSURE = "RUNTIME_CLOSURE"
     HANDOFF_ATTEMPT = "HANDOFF_ATTEMPT"
+    RETENTION = "RETENTION"
     DIRECT = "DIRECT"
 
 
@@ -60,6 +63,7 @@ class Flow:
         committed: the event of success.
         retired: the event of a typed no-commit, by the phase that the grant started from.
         reasons: the no-commit reasons that the row may give, in order of precedence.
+        conflicts: those of them that are journaled as a Distillation Commit Conflict.
         derives: whether further records are derived from plan and authorization after the grant.
     """
 
@@ -73,6 +77,7 @@ class Flow:
     committed: Event | None = None
     retired: dict[Phase, Event] | None = None
     reasons: tuple[NoCommitReason, ...] = ()
+    conflicts: frozenset[NoCommitReason] = frozenset()
     derives: bool = False
 
     @property
@@ -170,7 +175,29 @@ _ROWS: Final = (
         committed=Event.COMMITTED,
         retired={Phase.RUNNING: Event.NO_COMMIT},
         reasons=(NoCommitReason.RETENTION_REVOKED, NoCommitReason.LIFECYCLE_HEAD_STALE, *_COMMON),
+        conflicts=frozenset({NoCommitReason.RETENTION_REVOKED, NoCommitReason.LIFECYCLE_HEAD_STALE}),
         derives=True,
+    ),
+    Flow(
+        transition=Transition.BEGIN_ERASURE,
+        authorities=frozenset({Authority.RETENTION}),
+        primary="retention-erasure-intent",
+        writes=frozenset({"retention-erasure-intent", "knowledge-lifecycle-event"}),
+        machine=Machine.ERASURE,
+        committed=Event.ADMITTED,
+        retired={Phase.REGISTERING: Event.GHOST},
+        reasons=(NoCommitReason.LIFECYCLE_HEAD_STALE, *_COMMON),
+    ),
+    Flow(
+        transition=Transition.CLOSE_ERASURE,
+        authorities=frozenset({Authority.RETENTION}),
+        primary="memory-retention-tombstone",
+        writes=frozenset({"memory-retention-tombstone"}),
+        machine=Machine.ERASURE,
+        granted=Event.GRANT_CLOSE,
+        committed=Event.CLOSED,
+        retired={Phase.OPEN: Event.CLOSE_RETIRED},
+        reasons=_COMMON,
     ),
     _direct(
         Transition.APPEND_EVIDENCE,
@@ -186,7 +213,7 @@ _ROWS: Final = (
     _direct(Transition.RECEIPT_NOT_QUEUED, "distillation-receipt"),
     _direct(Transition.CAPTURE_SNAPSHOT, "capture-operation", "evidence-snapshot"),
     _direct(Transition.FREEZE_KNOWLEDGE, "knowledge-snapshot"),
-    _direct(Transition.INDEX_RECEIPT, "memory-index-build"),
+    _direct(Transition.INDEX_RECEIPT, "memory-index-build", "memory-index-failure"),
     _direct(Transition.COMPOSE_RECALL_INPUT, "recall-input-snapshot"),
     _direct(Transition.ASSIGN_WORK, "distillation-work-assignment"),
     _direct(Transition.LINK_ATTEMPT, "outcome-attempt-link"),

@@ -131,6 +131,22 @@ class OutcomeId(Id, noun="recall-decision-outcome"):
     """A Recall Decision Outcome."""
 
 
+class ConflictId(Id, noun="distillation-commit-conflict"):
+    """A Distillation Commit Conflict."""
+
+
+class ErasureIntentId(Id, noun="retention-erasure-intent"):
+    """A Retention Erasure Intent."""
+
+
+class TombstoneId(Id, noun="memory-retention-tombstone"):
+    """A Memory Retention Tombstone."""
+
+
+class IndexFailureId(Id, noun="memory-index-failure"):
+    """The receipt of an index build that failed."""
+
+
 class NoCommitId(Id, noun="no-commit-receipt"):
     """The journaled proof that an authorized append wrote nothing."""
 

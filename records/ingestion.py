@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import model_validator
 
@@ -29,7 +30,7 @@ from records.ids import (
     TaskScopeId,
     WorkItemId,
 )
-from records.values import Count, Disposition, PolicyIdentity, ReasonCount
+from records.values import Count, Disposition, PolicyIdentity, ProofRef, ReasonCount
 
 
 class ReceiptDisposition(StrEnum):
@@ -55,16 +56,17 @@ class WorkItem(
     campaign_profile_digest: Digest
 
 
-class DistillationReceipt(
+class ExperienceReceipt(
     Record,
     kind=Kind(
         noun="distillation-receipt",
         table="experience_distillation_receipts",
         columns=("disposition",),
         unique=(("experience_id",),),
+        discriminator="disposition",
     ),
 ):
-    """The one ingestion disposition of an Experience (VRM-W09)."""
+    """The one ingestion disposition of an Experience (VRM-W09), whichever it is."""
 
     experience_id: ExperienceId
     disposition: ReceiptDisposition
@@ -72,11 +74,31 @@ class DistillationReceipt(
     policy: PolicyIdentity
     work_item_id: WorkItemId | None
 
+
+class DistillationReceipt(ExperienceReceipt):
+    """What ingestion itself decided about an Experience."""
+
+    disposition: Literal[ReceiptDisposition.QUEUED, ReceiptDisposition.DEFERRED, ReceiptDisposition.NOT_REQUIRED]
+
     @model_validator(mode="after")
     def _work_item_iff_queued(self) -> DistillationReceipt:
         if (self.disposition is ReceiptDisposition.QUEUED) != (self.work_item_id is not None):
             raise ValueError("work_item_id is given exactly for queued_for_comparison")
         return self
+
+
+class AbandonedReceipt(ExperienceReceipt):
+    """The receipt of an Experience whose item was never enqueued and never will be (spec 8.1, 9.8).
+
+    The abandoned item exists nowhere, so its deterministic id and payload digest are plain values; `proof` is the
+    Runtime's proof that the enqueue obligation is over for good.
+    """
+
+    disposition: Literal[ReceiptDisposition.ABANDONED] = ReceiptDisposition.ABANDONED
+    work_item_id: None = None
+    abandoned_work_item_id: WorkItemId
+    abandoned_payload_digest: Digest
+    proof: ProofRef
 
 
 class EnqueueTransaction(
@@ -241,7 +263,12 @@ class EvidenceSnapshot(
         noun="evidence-snapshot",
         table="evidence_snapshots",
         children=(
-            Child(path="members", table="evidence_snapshot_members", columns=("experience_id", "bundle_digest")),
+            Child(
+                path="members",
+                table="evidence_snapshot_members",
+                columns=("experience_id", "bundle_digest"),
+                unique=("experience_id",),
+            ),
         ),
     ),
 ):

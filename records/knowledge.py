@@ -3,12 +3,15 @@
 The identity of a memory record covers its meaning and the bodies of its evidence links; link ids are derived from the
 memory id afterwards, so that no hash depends on itself. The source candidate stays outside the identity: the same rule
 on the same evidence is the same record, whichever snapshot it was drafted from.
+
+Candidates and memory records are of two sorts with one noun each: semantic ones are here, procedures in
+`records.procedures`.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from pydantic import model_validator
 
@@ -96,45 +99,52 @@ def family_id(namespace: str, target: DecisionTarget, metric: str, mechanism: st
 
 def scope_variant_id(namespace: str, family: FamilyId, scope: MemoryScope, target: DecisionTarget) -> ScopeVariantId:
     """Return the variant of a family under one exact scope, which the governing catalog is part of (spec 4.4)."""
+    return variant_under(namespace, family, scope, target.catalog_digest)
+
+
+def variant_under(namespace: str, family: FamilyId, scope: MemoryScope, catalog_digest: Digest) -> ScopeVariantId:
+    """Return the variant of a family of either sort; the catalog is that of knobs or that of allowlisted actions."""
     return ScopeVariantId.derive(
-        {
-            "namespace": namespace,
-            "family_id": family,
-            "scope": scope.as_json(),
-            "catalog_digest": target.catalog_digest,
-        }
+        {"namespace": namespace, "family_id": family, "scope": scope.as_json(), "catalog_digest": catalog_digest}
     )
 
 
-class KnowledgeCandidate(
+class Candidate(
     Record,
-    kind=Kind(noun="knowledge-candidate", table="knowledge_candidates"),
+    kind=Kind(noun="knowledge-candidate", table="knowledge_candidates", discriminator="record_kind"),
 ):
-    """An untrusted proposed abstraction; never recallable (VRM-W02)."""
+    """What candidates of both sorts share; an untrusted proposed abstraction, never recallable (VRM-W02)."""
 
-    record_kind: Literal["semantic"] = "semantic"
+    record_kind: Literal["semantic", "procedure"]
     proposed_family_id: FamilyId
     proposed_scope_variant_id: ScopeVariantId
     evidence_snapshot_id: EvidenceSnapshotId
     experience_ids: tuple[ExperienceId, ...]
     scope: MemoryScope
-    target: DecisionTarget
     mechanism: Name
-    claim: Text
-    effect: EffectEstimate
     links: tuple[EvidenceLink, ...]
     drafting_adapter: Name
     policy: PolicyIdentity
     findings: tuple[Finding, ...]
 
 
-class MemoryRecord(
+class KnowledgeCandidate(Candidate):
+    """A proposed action-effect rule."""
+
+    record_kind: Literal["semantic"] = "semantic"
+    target: DecisionTarget
+    claim: Text
+    effect: EffectEstimate
+
+
+class GovernedRecord(
     Record,
     kind=Kind(
         noun="memory-record",
         table="memory_records",
         outside=frozenset({"candidate_id"}),
         columns=("record_kind", "family_id", "scope_variant_id"),
+        discriminator="record_kind",
         children=(
             Child(
                 path="links",
@@ -153,23 +163,37 @@ class MemoryRecord(
         ),
     ),
 ):
-    """An immutable version of a conditional action-effect rule with all of its evidence (spec 9.3)."""
+    """What rules and procedures share: an immutable version with all of its evidence, under one lifecycle."""
 
-    record_kind: Literal["semantic"] = "semantic"
+    record_kind: Literal["semantic", "procedure"]
     family_id: FamilyId
     scope_variant_id: ScopeVariantId
     prior_memory_id: MemoryId | None
     candidate_id: CandidateId
     scope: MemoryScope
     scope_description: Text
-    target: DecisionTarget
     mechanism: Name
-    claim: Text
-    action: ActionKind
-    effect: EffectEstimate
     strength: EvidenceStrength
     links: tuple[EvidenceLink, ...]
     distillation_policy: PolicyIdentity
+
+    @model_validator(mode="after")
+    def _links_are_sorted(self) -> Self:
+        if [link.as_json() for link in self.links] != sorted(
+            (link.as_json() for link in self.links), key=lambda body: (body["relation"], body["experience_id"])
+        ):
+            raise ValueError("links are sorted by relation and experience id")
+        return self
+
+
+class MemoryRecord(GovernedRecord):
+    """An immutable version of a conditional action-effect rule with all of its evidence (spec 9.3)."""
+
+    record_kind: Literal["semantic"] = "semantic"
+    target: DecisionTarget
+    claim: Text
+    action: ActionKind
+    effect: EffectEstimate
 
     @model_validator(mode="after")
     def _ids_follow_from_content(self) -> MemoryRecord:
@@ -178,10 +202,6 @@ class MemoryRecord(
             raise ValueError("family_id does not follow from target, metric and mechanism")
         if self.scope_variant_id != scope_variant_id(self.namespace, family, self.scope, self.target):
             raise ValueError("scope_variant_id does not follow from family and scope")
-        if [link.as_json() for link in self.links] != sorted(
-            (link.as_json() for link in self.links), key=lambda body: (body["relation"], body["experience_id"])
-        ):
-            raise ValueError("links are sorted by relation and experience id")
         return self
 
 
@@ -257,14 +277,16 @@ class DistillationDecision(
 
 
 class RelationKind(StrEnum):
-    """How two memory records relate (spec 9.1)."""
+    """How two memory records relate (spec 9.1); all but `contests` are directed and have no cycles."""
 
     SUPERSEDES = "supersedes"
     CONTESTS = "contests"
+    SCOPE_REFINES = "scope_refines"
+    PROCEDURE_IMPLEMENTS = "procedure_implements"
 
 
 class MemoryRelation(Record, kind=Kind(noun="memory-relation", table="memory_relations", columns=("relation",))):
-    """A directed `supersedes`, or a `contests` stored once as the sorted pair."""
+    """A directed relation from source to target, or a `contests` stored once as the sorted pair."""
 
     source_memory_id: MemoryId
     target_memory_id: MemoryId

@@ -204,6 +204,7 @@ class RecallOutcome(
                 path="dispositions",
                 table="recall_decision_dispositions",
                 columns=("citation_id", "card_id", "verdict", "reason"),
+                unique=("citation_id",),
             ),
         ),
     ),

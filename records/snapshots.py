@@ -1,8 +1,10 @@
-"""Knowledge Snapshot, index build receipt, Recall Input Snapshot (spec 4.11, 4.13, 8.3, 14)."""
+"""Knowledge Snapshot, receipts of index builds and of failed ones, Recall Input Snapshot (spec 4.11, 4.13, 8.3, 14)."""
 
 from __future__ import annotations
 
-from records.base import Child, Digest, Kind, Model, Name, Record
+from enum import StrEnum
+
+from records.base import Child, Digest, Kind, Model, Name, Record, Text
 from records.ids import (
     EventId,
     EvidenceSnapshotId,
@@ -35,6 +37,7 @@ class KnowledgeSnapshot(
                 path="members",
                 table="knowledge_snapshot_members",
                 columns=("scope_variant_id", "memory_id", "event_id", "disposition"),
+                unique=("scope_variant_id",),
             ),
         ),
     ),
@@ -60,6 +63,41 @@ class IndexBuild(Record, kind=Kind(noun="memory-index-build", table="derived_mem
     artifact: ArtifactRef
 
 
+class IndexFailureReason(StrEnum):
+    """Why an index could not be built."""
+
+    SOURCE_UNREADABLE = "source_unreadable"
+    SOURCE_REVOKED = "source_revoked"
+    EMBEDDER_UNAVAILABLE = "embedder_unavailable"
+    NOT_REPRODUCIBLE = "not_reproducible"
+    ARTIFACT_NOT_PUBLISHED = "artifact_not_published"
+
+
+class IndexFailure(
+    Record,
+    kind=Kind(
+        noun="memory-index-failure",
+        table="derived_memory_index_failures",
+        outside=frozenset({"detail"}),
+        columns=("reason", "operation_key"),
+        unique=(("namespace", "operation_key"),),
+    ),
+):
+    """The receipt of a build that failed; a Recall Input names builds by their own noun, so it can never name this.
+
+    One attempt has one operation key, so a later attempt that fails in the same way is another record. `detail` is for
+    people and no part of the identity.
+    """
+
+    operation_key: Name
+    knowledge_snapshot_id: KnowledgeSnapshotId
+    evidence_snapshot_id: EvidenceSnapshotId | None
+    identity: Name
+    identity_digest: Digest
+    reason: IndexFailureReason
+    detail: Text
+
+
 class IndexBuildRef(Model):
     """An index build by id and payload digest."""
 
@@ -72,7 +110,14 @@ class RecallInput(
     kind=Kind(
         noun="recall-input-snapshot",
         table="recall_input_snapshots",
-        children=(Child(path="index_builds", table="recall_input_index_builds", columns=("index_build_id",)),),
+        children=(
+            Child(
+                path="index_builds",
+                table="recall_input_index_builds",
+                columns=("index_build_id",),
+                unique=("index_build_id",),
+            ),
+        ),
     ),
 ):
     """What a Decision Intent really queries: snapshots, policies and ready index builds (spec 4.13)."""

@@ -20,6 +20,10 @@
     authorization  (start) GRANTED --commit--> COMMITTED
                            GRANTED --retire--> RETIRED_NO_COMMIT
     reference      (start) ACTIVE --release--> RELEASED
+    erasure        (start) REGISTERING --admitted--> OPEN
+                           REGISTERING --ghost--> RETIRED
+                           OPEN --grant_close--> CLOSING --closed--> CLOSED
+                           CLOSING --close_retired--> OPEN
 
 Rules: `next_phase` is defined for every (machine, phase, event) and raises for all pairs that are not drawn; a machine
 starts only in a phase marked (start); nobody assigns a phase. Cancellation, pause and campaign closure add arrows here
@@ -44,6 +48,7 @@ class Machine(StrEnum):
     HANDOFF = "handoff"
     AUTHORIZATION = "authorization"
     REFERENCE = "reference"
+    ERASURE = "erasure"
 
 
 class Phase(StrEnum):
@@ -71,6 +76,8 @@ class Phase(StrEnum):
     RETIRED_NO_COMMIT = "RETIRED_NO_COMMIT"
     ACTIVE = "ACTIVE"
     RELEASED = "RELEASED"
+    CLOSING = "CLOSING"
+    CLOSED = "CLOSED"
 
 
 class Event(StrEnum):
@@ -100,6 +107,9 @@ class Event(StrEnum):
     COMMIT = "commit"
     RETIRE = "retire"
     RELEASE = "release"
+    GRANT_CLOSE = "grant_close"
+    CLOSED = "closed"
+    CLOSE_RETIRED = "close_retired"
 
 
 STARTS: Final[dict[Machine, frozenset[Phase]]] = {
@@ -109,6 +119,7 @@ STARTS: Final[dict[Machine, frozenset[Phase]]] = {
     Machine.HANDOFF: frozenset({Phase.PENDING}),
     Machine.AUTHORIZATION: frozenset({Phase.GRANTED}),
     Machine.REFERENCE: frozenset({Phase.ACTIVE}),
+    Machine.ERASURE: frozenset({Phase.REGISTERING}),
 }
 """The phases in which a subject may come to be."""
 
@@ -140,12 +151,17 @@ ARROWS: Final[dict[tuple[Machine, Phase, Event], Phase]] = {
     (Machine.AUTHORIZATION, Phase.GRANTED, Event.COMMIT): Phase.COMMITTED,
     (Machine.AUTHORIZATION, Phase.GRANTED, Event.RETIRE): Phase.RETIRED_NO_COMMIT,
     (Machine.REFERENCE, Phase.ACTIVE, Event.RELEASE): Phase.RELEASED,
+    (Machine.ERASURE, Phase.REGISTERING, Event.ADMITTED): Phase.OPEN,
+    (Machine.ERASURE, Phase.REGISTERING, Event.GHOST): Phase.RETIRED,
+    (Machine.ERASURE, Phase.OPEN, Event.GRANT_CLOSE): Phase.CLOSING,
+    (Machine.ERASURE, Phase.CLOSING, Event.CLOSED): Phase.CLOSED,
+    (Machine.ERASURE, Phase.CLOSING, Event.CLOSE_RETIRED): Phase.OPEN,
 }
 """Every legal arrow."""
 
 FENCING: Final[frozenset[Event]] = frozenset(
     {Event.EXPIRE, Event.NO_COMMIT, Event.CONTEXT_RETIRED, Event.OUTCOME_RETIRED_OPEN,
-     Event.OUTCOME_RETIRED_CONTEXT, Event.ENQUEUE_RETIRED}
+     Event.OUTCOME_RETIRED_CONTEXT, Event.ENQUEUE_RETIRED, Event.CLOSE_RETIRED}
 )  # fmt: skip
 """Events that end an attempt and so raise the subject's generation and fence."""
 

@@ -47,6 +47,13 @@ class ArtifactRef(Model):
     media_type: Text = "application/octet-stream"
 
 
+class ProofRef(Model):
+    """A proof that can be resolved: what it is a proof of or who keeps it, and the digest of its canonical bytes."""
+
+    ref: Name
+    digest: Digest
+
+
 class ReasonCount(Model):
     """How many were refused for one reason code."""
 

@@ -14,7 +14,7 @@ from records.errors import VrmError
 from records.evidence import Experience, VerifiedEvidenceBundle
 from records.ids import ExperienceId
 from records.ingestion import EvidenceSnapshot
-from records.knowledge import EvidenceLink, MemoryRecord
+from records.knowledge import EvidenceLink, GovernedRecord
 
 _REMEMBERED: Final = 50_000
 _GROUP: Final = 500
@@ -38,7 +38,7 @@ class BundleCheck:
 
     def check(self, case: Case, chunk: Chunk) -> None:
         """Check the memory records and evidence snapshots of a stretch of journal."""
-        for key, record in chunk.of(MemoryRecord).items():
+        for key, record in chunk.of(GovernedRecord).items():
             ids = {str(part) for link in record.links for part in (link.experience_id, link.comparator_id)}
             verdicts = self._resolve(case, ids)
             for link in record.links:

@@ -8,7 +8,7 @@ from memory.fsck.case import Case, Chunk
 from memory.fsck.report import Code
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, fold
 from records.errors import VrmError
-from records.knowledge import LifecycleEvent, MemoryRecord
+from records.knowledge import GovernedRecord, LifecycleEvent
 
 
 class LifecycleCheck:
@@ -20,7 +20,7 @@ class LifecycleCheck:
     def collect(self, case: Case, chunk: Chunk) -> None:
         """Take the events of a stretch of journal, comparing each with the record it is about."""
         events = chunk.of(LifecycleEvent)
-        records = case.read((event.memory_id for event in events.values()), MemoryRecord)
+        records = case.read((event.memory_id for event in events.values()), GovernedRecord)
         for key, event in events.items():
             fact = LifecycleFact.of(event)
             self._chains[str(event.scope_variant_id)].append(fact)

@@ -9,6 +9,7 @@ from typing import Final
 from memory.fsck.case import Case, Chunk
 from memory.fsck.report import Code
 from records.appends import AppendReceipt
+from records.conflicts import CommitConflict, NoCommit
 from records.errors import VrmError
 from records.flows import FLOWS
 from records.outcomes import NoCommitReceipt
@@ -34,8 +35,8 @@ def check_permits(case: Case, chunk: Chunk) -> None:
 
 
 def _check_proofs(case: Case, chunk: Chunk) -> None:
-    """A no-commit receipt must be the one answer of its authorization."""
-    proofs = chunk.of(NoCommitReceipt)
+    """The proof of a no-commit must be the one answer of its authorization."""
+    proofs: dict[str, NoCommit] = {**chunk.of(NoCommitReceipt), **chunk.of(CommitConflict)}
     found = case.scan.receipts(chunk.namespace, sorted({str(proof.authorization_id) for proof in proofs.values()}))
     for key, proof in proofs.items():
         row = found.get(str(proof.authorization_id))

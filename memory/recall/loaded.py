@@ -20,6 +20,8 @@ import numpy as np
 
 from memory.index.framing import Buffer, view_of
 from memory.recall.memory_index import MemoryIndex, identity_digest
+from memory.retention import denials as ledger_denials
+from memory.retention import input_sources
 from policies.retention import check_retention
 from records.appends import NamespaceHead
 from records.base import Id
@@ -52,9 +54,7 @@ class InputMetadata:
     @property
     def sources(self) -> frozenset[str]:
         """Every id and digest that retention may deny: the input, its snapshot, build, artifact, members and events."""
-        named = {str(self.recall_input.id), str(self.snapshot.id), str(self.build.id), self.build.artifact.sha256}
-        members = self.snapshot.members
-        return frozenset(named.union(*((str(item.memory_id), str(item.event_id)) for item in members)))
+        return input_sources(self.recall_input, self.snapshot, [self.build])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,11 +80,6 @@ class UnusableInput:
     evidence: CorruptInputEvidence | RetentionEvidence
 
 
-def no_denials(_reader: LedgerReader, _namespace: str) -> tuple[BlockedTarget, ...]:
-    """Deny nothing: the registry of flows has no erasure yet, so no namespace has an open denial."""
-    return ()
-
-
 def retention_check(
     reader: LedgerReader, head: NamespaceHead, sources: frozenset[str], denials: Denials
 ) -> RetentionCheck:
@@ -97,7 +92,7 @@ def load_input(
     artifacts: ArtifactStore,
     recall_input_id: RecallInputId,
     *,
-    denials: Denials = no_denials,
+    denials: Denials = ledger_denials,
     data: Buffer | None = None,
 ) -> LoadedInput | UnusableInput:
     """Read a Recall Input and verify it.

@@ -37,7 +37,6 @@ from memory.recall.loaded import (
     ReadableLedger,
     UnusableInput,
     load_input,
-    no_denials,
     retention_check,
 )
 from memory.recall.validation import (
@@ -50,6 +49,7 @@ from memory.recall.validation import (
     check_policy,
     contract_view,
 )
+from memory.retention import denials as ledger_denials
 from policies.hard_filters import FilterQuestion, hard_filter
 from policies.ranker import Candidate, Ranking, rank
 from policies.rendering import RENDERER
@@ -100,7 +100,7 @@ class DecisionPointRetriever:
         tokenizer: TokenCounter,
         policy: RetrievalPolicy,
         *,
-        denials: Denials = no_denials,
+        denials: Denials = ledger_denials,
         test_index: bool = False,
     ) -> None:
         """Join the stores with embedder, tokenizer and policy.

@@ -12,11 +12,12 @@ Rules kept here:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from memory.evidence import resolve_bundles
+from memory.retention import denials, named
 from policies.bundles import NotABundle
 from policies.distillation_policy import DistillationPolicy
 from records.canonical import domain_digest
@@ -26,6 +27,9 @@ from records.ids import EvidenceSnapshotId
 from records.ingestion import CaptureOperation, EvidenceSnapshot, SnapshotMember
 from records.values import ReasonCount
 from store.ledger.port import LedgerReader
+
+REVOKED: Final = "retention_revoked"
+"""Why an Experience is left out that retention denies, or something that it is made of."""
 
 EPOCH: Final = "1970-01-01T00:00:00.000000Z"
 """The time of a record that was made from nothing."""
@@ -77,11 +81,14 @@ class EvidenceSnapshotBuilder:
         members: list[SnapshotMember] = []
         times: list[str] = []
         refused: Counter[str] = Counter()
+        denied = {target.target_id for target in denials(reader, namespace)}
         for experience_id, bundle in resolve_bundles(reader, experiences).items():
             if isinstance(bundle, NotABundle):
                 refused[bundle.reason.value] += 1
             elif (reason := _held_back(bundle, self._policy)) is not None:
                 refused[reason] += 1
+            elif denied and not denied.isdisjoint(_made_of(bundle)):
+                refused[REVOKED] += 1
             else:
                 members.append(SnapshotMember(experience_id=experience_id, bundle_digest=bundle.digest))
                 times.append(bundle.experience.created_at)
@@ -96,6 +103,12 @@ class EvidenceSnapshotBuilder:
             members=tuple(sorted(members, key=lambda member: member.experience_id)),
             excluded=tuple(ReasonCount(reason=reason, count=count) for reason, count in sorted(refused.items())),
         )
+
+
+def _made_of(bundle: VerifiedEvidenceBundle) -> Iterator[str]:
+    yield str(bundle.experience.id)
+    yield from named(bundle.experience.as_json())
+    yield from named(bundle.observation.as_json())
 
 
 def capture_key(operation: CaptureOperation) -> str:

@@ -5,18 +5,20 @@ Rules kept here:
 - this is the only place that folds lifecycle events and selects members; the fold must agree with the heads that the
   Ledger keeps, or nothing is frozen;
 - at most one member per scope variant: its head, if the policy admits it;
+- nothing that retention denies, and nothing that rests on it, is a member;
 - identity covers members, lifecycle position, namespace and selection policy, so unrelated growth of the Ledger and any
   change of retrieval leaves it as it was.
 """
 
 from __future__ import annotations
 
+from memory.retention import denials, reachable
 from memory.snapshots.evidence import newest
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, fold
 from policies.selection_policy import SelectionPolicy
 from records.errors import IntegrityError
 from records.ids import EventId, MemoryId
-from records.knowledge import LifecycleEvent, MemoryRecord
+from records.knowledge import GovernedRecord, LifecycleEvent
 from records.snapshots import KnowledgeMember, KnowledgeSnapshot
 from store.ledger.port import LedgerReader
 
@@ -42,11 +44,14 @@ class KnowledgeSnapshotBuilder:
         heads = fold(LifecycleFact.of(event) for event in events.values())
         _require_same_heads(reader, namespace, heads)
         records = _records(reader, heads)
+        denied = {target.target_id for target in denials(reader, namespace)}
         members = []
         for variant, head in heads.items():
             record, event = records[head.memory_id], events[head.event_id]
             if (record.scope_variant_id, record.family_id, record.namespace) != (variant, event.family_id, namespace):
                 raise IntegrityError("lifecycle event", str(event.id), f"It is about another rule. {_FSCK}")
+            if denied and not denied.isdisjoint(reachable(reader, [head.memory_id])):
+                continue
             if self._policy.admits(record.record_kind, head.disposition, record.strength.grade):
                 members.append((event, record))
         return KnowledgeSnapshot(
@@ -84,10 +89,10 @@ def _require_same_heads(reader: LedgerReader, namespace: str, heads: dict[str, L
         raise IntegrityError("scope variant heads", ", ".join(differing), f"They are not what events fold to. {_FSCK}")
 
 
-def _records(reader: LedgerReader, heads: dict[str, LifecycleHead]) -> dict[str, MemoryRecord]:
+def _records(reader: LedgerReader, heads: dict[str, LifecycleHead]) -> dict[str, GovernedRecord]:
     wanted = {head.memory_id for head in heads.values()}
     loaded = {key: stored.load() for key, stored in reader.get_many(wanted).items()}
-    records = {key: record for key, record in loaded.items() if isinstance(record, MemoryRecord)}
+    records = {key: record for key, record in loaded.items() if isinstance(record, GovernedRecord)}
     missing = sorted(wanted - records.keys())
     if missing:
         raise IntegrityError("memory record", ", ".join(missing), f"A head names it, but it is not stored. {_FSCK}")

@@ -5,7 +5,7 @@ Order of checks inside one append:
 1. the permit: a known one gets its receipt again, one with another digest is an identity conflict;
 2. the registry row: authority and record kinds;
 3. for granted appends the typed refusals, in the row's order of precedence: guard, expected heads, existing records,
-   payload; a refusal writes one no-commit receipt and nothing else;
+   payload; a refusal writes the one proof of it (`store.ledger.refusals`) and nothing else;
 4. the records with positions, chain and frontiers, the head moves, the receipt.
 
 A direct append has no no-commit: what would be one is an error, and nothing is written.
@@ -21,6 +21,7 @@ from typing import Protocol
 
 from records.appends import Append, AppendReceipt, JournalRow, NamespaceHead
 from records.base import Record
+from records.conflicts import NoCommit
 from records.errors import (
     FencedError,
     IdentityConflictError,
@@ -30,10 +31,10 @@ from records.errors import (
     VrmError,
 )
 from records.flows import Flow, require_legal
-from records.ids import AuthorizationId
 from records.knowledge import GENESIS, HeadMove
-from records.outcomes import NoCommitReason, NoCommitReceipt, ObservedHead
+from records.outcomes import NoCommitReason, ObservedHead
 from store.ledger.port import LedgerReader, Refusal, Request
+from store.ledger.refusals import proof_of
 
 
 @dataclass(frozen=True)
@@ -257,16 +258,7 @@ class _Group:
         return receipt
 
     def _refuse(self, append: Append, refusal: Refusal) -> AppendReceipt:
-        proof = NoCommitReceipt(
-            namespace=append.namespace,
-            created_at=append.records[0].created_at,
-            authorization_id=AuthorizationId(append.permit_key),
-            authorization_digest=append.permit_digest,
-            transition=append.transition.value,
-            reason=refusal.reason,
-            detail=refusal.detail[:2000],
-            heads=refusal.heads,
-        )
+        proof = proof_of(append, refusal)
         placed = self._place(proof, append)
         self.transaction.insert([placed])
         receipt = _receipt(append, [placed.row.position], proof)
@@ -300,7 +292,7 @@ def _replay(earlier: AppendReceipt, append: Append) -> AppendReceipt:
     return earlier
 
 
-def _receipt(append: Append, positions: Sequence[int], proof: NoCommitReceipt | None = None) -> AppendReceipt:
+def _receipt(append: Append, positions: Sequence[int], proof: NoCommit | None = None) -> AppendReceipt:
     records: Sequence[Record] = append.records if proof is None else [proof]
     return AppendReceipt(
         namespace=append.namespace,
@@ -310,6 +302,6 @@ def _receipt(append: Append, positions: Sequence[int], proof: NoCommitReceipt | 
         permit_digest=append.permit_digest,
         record_ids=tuple(str(record.id) for record in records),
         positions=tuple(positions),
-        no_commit_id=None if proof is None else NoCommitReceipt.kind.id_class(proof.id),  # type: ignore[arg-type]  # the id class of this kind is NoCommitId
+        no_commit_id=None if proof is None else proof.id,  # type: ignore[arg-type]  # the ids of these kinds are of these classes
         reason=None if proof is None else proof.reason,
     )

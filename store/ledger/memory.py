@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from records.appends import AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
-from records.base import KINDS, Kind, Model, Record, noun_of
+from records.base import KINDS, Child, Kind, Model, Record, noun_of
 from records.errors import IntegrityError, VrmError
 from records.knowledge import GENESIS, HeadMove
 from store.ledger.engine import Placed, commit_group
@@ -206,6 +206,7 @@ class MemoryTransaction(MemoryReader):
         ]
         for child in kind.children:
             model = child_model(kind.model, child)
+            _check_children(record, child)
             wanted += [
                 (model, name, getattr(entry, name)) for entry in getattr(record, child.path) for name in child.columns
             ]
@@ -258,6 +259,13 @@ class MemoryLedger(MemoryReader):
 
     def close(self) -> None:
         """Nothing to give back."""
+
+
+def _check_children(record: Record, child: Child) -> None:
+    for name in child.unique:
+        values = [getattr(entry, name) for entry in getattr(record, child.path)]
+        if len(values) != len(set(values)):
+            raise IntegrityError("ledger", f"{child.table}_one_{name}", "Nothing was written.")
 
 
 def _matches(columns: dict[str, Any], equal: dict[str, FindValue]) -> bool:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from records.appends import Append, AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
+from records.decisions import RetentionCheck
 from records.errors import FencedError, InvalidInputError, VrmError
 from records.outcomes import NoCommitReason, ObservedHead
 
@@ -68,11 +69,12 @@ class LedgerReader(Protocol):
 
 @dataclass(frozen=True)
 class Refusal:
-    """A typed reason to write nothing, found inside the transaction."""
+    """A typed reason to write nothing, found inside the transaction; a revocation brings the check that found it."""
 
     reason: NoCommitReason
     detail: str
     heads: tuple[ObservedHead, ...] = ()
+    retention: RetentionCheck | None = None
 
 
 Guard = Callable[[LedgerReader, Append], Refusal | None]

@@ -2,8 +2,10 @@
 
 Every kind has a table of its own: id, namespace, journal position, payload as canonical text, and the indexed columns.
 A column typed as the id of a kind is a foreign key together with the namespace, so no record can point into another
-namespace. A list of a payload that is also kept as rows is a child table. What is not generated stands at the end: the
-journal, receipts, heads and owners. Tables of records are append-only by trigger and by grant.
+namespace. A column holds what its field may hold: closed values, digests, counts and journal positions are checked. The
+variants of a kind share one table, whose columns are the fields that all of them have. A list of a payload that is also
+kept as rows is a child table. What is not generated stands at the end: the journal, receipts, heads and owners. Tables
+of records are append-only by trigger and by grant.
 """
 
 from __future__ import annotations
@@ -16,13 +18,17 @@ from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 
+import records.conflicts
 import records.decisions
 import records.evidence
 import records.ingestion
 import records.knowledge
 import records.outcomes
+import records.procedures
+import records.retention
 import records.snapshots  # noqa: F401  # the imports fill the kind registry
-from records.base import KINDS, Child, Id, Kind, Model, Record
+from records.base import KINDS, Child, Digest, Id, Kind, Model, Record
+from records.values import Count
 from store.install import Definition
 from store.owners import owners_table
 
@@ -35,9 +41,16 @@ metadata = sa.MetaData(schema=SCHEMA)
 @cache
 def column_names(kind: Kind) -> tuple[str, ...]:
     """Return the indexed columns of a kind: fields typed as the id of a kind, unique ones, and declared ones."""
+    return _column_names(kind.noun)
+
+
+@cache
+def _column_names(noun: str) -> tuple[str, ...]:
+    kind = KINDS[noun]
     names = [name for name, field in kind.model.model_fields.items() if referenced(field.annotation)]
     names += [name for columns in kind.unique for name in columns]
-    return tuple(dict.fromkeys(name for name in [*names, *kind.columns] if name not in LOGICAL_COLUMNS))
+    names += [*kind.columns, *filter(None, [kind.discriminator])]
+    return tuple(dict.fromkeys(name for name in names if name not in LOGICAL_COLUMNS))
 
 
 def column_value(value: Any) -> Any:
@@ -60,18 +73,34 @@ def _options(annotation: Any) -> tuple[Any, ...]:
     return (annotation,)
 
 
-def _column(name: str, annotation: Any) -> sa.Column[Any]:
-    options = _options(annotation)
-    plain = next(option for option in options if option is not type(None))
-    nullable = type(None) in options
-    if isinstance(plain, type) and issubclass(plain, StrEnum):
-        legal = ", ".join(f"'{member.value}'" for member in plain)
-        return sa.Column(name, sa.Text, sa.CheckConstraint(f"{name} IN ({legal})"), nullable=nullable)
-    if typing.get_origin(plain) is typing.Annotated:
-        plain = typing.get_args(plain)[0]
-    if plain is bool:
-        return sa.Column(name, sa.Boolean, nullable=nullable)
-    return sa.Column(name, sa.BigInteger if plain is int else sa.Text, nullable=nullable)
+_FORMS: Final = ((Digest, "{name} ~ '^[0-9a-f]{{64}}$'"), (Count, "{name} >= 0"))
+"""What a column of such a type may hold."""
+
+
+def _column(model: type[Model], name: str) -> sa.Column[Any]:
+    options = _options(_hints(model)[name])
+    held = [option for option in options if option is not type(None)]
+    closed = [values for option in held if (values := _closed(option))]
+    checks = [form.format(name=name) for kind, form in _FORMS if held == [kind]]
+    if len(closed) == len(held):
+        checks = [f"{name} IN ({', '.join(repr(value) for values in closed for value in values)})"]
+    plain = typing.get_args(held[0])[0] if typing.get_origin(held[0]) is typing.Annotated else held[0]
+    kind = {bool: sa.Boolean, int: sa.BigInteger}.get(plain, sa.Text)
+    return sa.Column(name, kind, *map(sa.CheckConstraint, checks), nullable=type(None) in options)
+
+
+@cache
+def _hints(model: type[Model]) -> dict[str, Any]:
+    return typing.get_type_hints(model, include_extras=True)
+
+
+def _closed(option: Any) -> tuple[str, ...]:
+    """Return the texts that a closed type allows; nothing for a type that is not closed."""
+    if typing.get_origin(option) is Literal:
+        return tuple(map(str, typing.get_args(option)))
+    if isinstance(option, type) and issubclass(option, StrEnum):
+        return tuple(member.value for member in option)
+    return ()
 
 
 def _foreign_keys(model: type[Model], names: tuple[str, ...]) -> list[sa.ForeignKeyConstraint]:
@@ -84,9 +113,17 @@ def _foreign_keys(model: type[Model], names: tuple[str, ...]) -> list[sa.Foreign
     return keys
 
 
+_TABLE_CHECKS: Final = {
+    "memory-relation": (
+        "source_memory_id <> target_memory_id",
+        "relation <> 'contests' OR source_memory_id COLLATE \"C\" < target_memory_id",
+    )
+}
+"""Rules between the columns of one row, by noun; the model holds them too."""
+
+
 def _record_table(kind: Kind) -> sa.Table:
     names = column_names(kind)
-    fields = kind.model.model_fields
     unique = [sa.UniqueConstraint(*columns, name=f"{kind.table}_one_{'_'.join(columns)}") for columns in kind.unique]
     indexes = [sa.Index(f"{kind.table}_by_{name}", "namespace", name) for name in names if (name,) not in kind.unique]
     return sa.Table(
@@ -94,12 +131,13 @@ def _record_table(kind: Kind) -> sa.Table:
         metadata,
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("namespace", sa.Text, nullable=False),
-        sa.Column("position", sa.BigInteger, nullable=False),
-        *(_column(name, fields[name].annotation) for name in names),
+        sa.Column("position", sa.BigInteger, sa.CheckConstraint("position > 0"), nullable=False),
+        *(_column(kind.model, name) for name in names),
         sa.Column("payload", sa.Text, nullable=False),
         sa.UniqueConstraint("namespace", "id"),
         *_foreign_keys(kind.model, names),
         *unique,
+        *map(sa.CheckConstraint, _TABLE_CHECKS.get(kind.noun, ())),
         *indexes,
     )
 
@@ -115,14 +153,16 @@ def child_model(model: type[Record], child: Child) -> type[Model]:
 def _child_table(kind: Kind, child: Child) -> sa.Table:
     model = child_model(kind.model, child)
     parent = [f"{SCHEMA}.{kind.table}.namespace", f"{SCHEMA}.{kind.table}.id"]
-    columns = [_column(name, model.model_fields[name].annotation) for name in child.columns if name != "ordinal"]
+    columns = [_column(model, name) for name in child.columns if name != "ordinal"]
+    unique = [sa.UniqueConstraint("parent_id", name, name=f"{child.table}_one_{name}") for name in child.unique]
     return sa.Table(
         child.table,
         metadata,
         sa.Column("parent_id", sa.Text, primary_key=True),
-        sa.Column("ordinal", sa.BigInteger, primary_key=True),
+        sa.Column("ordinal", sa.BigInteger, sa.CheckConstraint("ordinal > 0"), primary_key=True),
         sa.Column("namespace", sa.Text, nullable=False),
         *columns,
+        *unique,
         sa.ForeignKeyConstraint(["namespace", "parent_id"], parent),
         *_foreign_keys(model, child.columns),
     )
@@ -136,6 +176,11 @@ CHILD_TABLES: Final[dict[str, sa.Table]] = {
 }
 """The child tables by name."""
 
+
+def _digest(name: str) -> sa.CheckConstraint:
+    return sa.CheckConstraint(_FORMS[0][1].format(name=name))
+
+
 JOURNAL: Final = sa.Table(
     "ledger_commits_v1",
     metadata,
@@ -143,8 +188,8 @@ JOURNAL: Final = sa.Table(
     sa.Column("position", sa.BigInteger, primary_key=True),
     sa.Column("noun", sa.Text, nullable=False),
     sa.Column("id", sa.Text, nullable=False),
-    sa.Column("payload_digest", sa.Text, nullable=False),
-    sa.Column("chain_digest", sa.Text, nullable=False),
+    sa.Column("payload_digest", sa.Text, _digest("payload_digest"), nullable=False),
+    sa.Column("chain_digest", sa.Text, _digest("chain_digest"), nullable=False),
     sa.Column("permit_key", sa.Text, nullable=False),
     sa.UniqueConstraint("noun", "id"),
     sa.CheckConstraint("position > 0"),
@@ -156,7 +201,7 @@ RECEIPTS: Final = sa.Table(
     metadata,
     sa.Column("namespace", sa.Text, primary_key=True),
     sa.Column("permit_key", sa.Text, primary_key=True),
-    sa.Column("permit_digest", sa.Text, nullable=False),
+    sa.Column("permit_digest", sa.Text, _digest("permit_digest"), nullable=False),
     sa.Column("transition", sa.Text, nullable=False),
     sa.Column("receipt", sa.Text, nullable=False),
 )
@@ -166,11 +211,12 @@ NAMESPACE_HEADS: Final = sa.Table(
     metadata,
     sa.Column("namespace", sa.Text, primary_key=True),
     sa.Column("position", sa.BigInteger, nullable=False),
-    sa.Column("chain_digest", sa.Text, nullable=False),
+    sa.Column("chain_digest", sa.Text, _digest("chain_digest"), nullable=False),
     sa.Column("evidence", sa.BigInteger, nullable=False),
     sa.Column("lifecycle", sa.BigInteger, nullable=False),
     sa.Column("retention", sa.BigInteger, nullable=False),
     sa.CheckConstraint("position >= greatest(evidence, lifecycle, retention)"),
+    sa.CheckConstraint("least(evidence, lifecycle, retention) >= 0"),
 )
 
 VARIANT_HEADS: Final = sa.Table(
@@ -181,7 +227,7 @@ VARIANT_HEADS: Final = sa.Table(
     sa.Column("event_id", sa.Text, nullable=False),
     sa.Column("memory_id", sa.Text, nullable=False),
     sa.Column("disposition", sa.Text, nullable=False),
-    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("version", sa.BigInteger, sa.CheckConstraint("version > 0"), nullable=False),
     sa.ForeignKeyConstraint(
         ["namespace", "event_id"],
         [f"{SCHEMA}.knowledge_lifecycle_events.namespace", f"{SCHEMA}.knowledge_lifecycle_events.id"],

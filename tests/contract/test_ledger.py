@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 import pytest
 
 from records.appends import Append, AppendReceipt
-from records.base import Record
 from records.errors import (
     FencedError,
     IdentityConflictError,
@@ -17,27 +15,11 @@ from records.errors import (
     VrmError,
 )
 from records.flows import Authority, Transition
-from records.ids import ExperienceId, MemoryId
-from records.knowledge import EventType, MemoryRecord
-from records.values import Disposition
 from store.ledger.port import Epoch, LedgerReader, LedgerStore, Request
 from tests.support.decision_samples import sample_records
-from tests.support.samples import SECOND_CLAIM, Common, baseline_records, make_event, make_memory
-from tests.support.stores import Writer, evidence_append, expect, fresh_namespace, granted
+from tests.support.samples import baseline_records
+from tests.support.stores import Writer, chained, evidence_append, fresh_namespace, granted
 from tests.support.trials import make_contract, make_evidence
-
-
-def chained(writer: Writer) -> list[str]:
-    """Recompute the chain of a journal from what the port promises, with nothing of the product but the rows."""
-    digest, chain = "0" * 64, []
-    for row in writer.journal():
-        stored = writer.store.get(row.id)
-        assert stored is not None
-        payload_digest = hashlib.sha256(stored.payload.encode()).hexdigest()
-        facts = "\n".join([digest, row.namespace, str(row.position), row.id.split(":")[0], row.id, payload_digest])
-        digest = hashlib.sha256(b"vrm/ledger-chain/v1\x00" + facts.encode()).hexdigest()
-        chain.append(digest)
-    return chain
 
 
 class TestJournal:
@@ -322,67 +304,3 @@ class TestReading:
         appends = [evidence_append(make_evidence(writer.namespace, seed=seed), f"k{seed}") for seed in range(2)]
         writer.store.commit(writer.epoch, [Request(append, guard) for append in appends])
         assert seen == [0, 8]
-
-
-def distillation(records: dict[str, Record], nouns: tuple[str, ...], name: str) -> Append:
-    return granted(Transition.COMMIT_DISTILLATION, [records[noun] for noun in nouns], name)
-
-
-def test_every_kind_is_stored_and_read_back(writer: Writer) -> None:
-    records = sample_records(writer.namespace)
-    common = Common(writer.namespace)
-    comparator = baseline_records(writer.namespace)
-    first = records["memory-record"]
-    assert isinstance(first, MemoryRecord)
-    second = make_memory(common, records, ExperienceId(comparator[-1].id), SECOND_CLAIM, MemoryId(first.id))
-    start = str(records["knowledge-lifecycle-event"].id)
-    ended = make_event(common, first, EventType.SUPERSEDED, Disposition.SUPERSEDED, start)
-    appends = [
-        evidence_append([*comparator, *list(records.values())[1:8]]),
-        granted(
-            Transition.ENQUEUE_DISTILLATION,
-            [records[noun] for noun in ("distillation-work-item", "distillation-receipt", "enqueue-transaction")],
-            "enqueue",
-            Authority.HANDOFF_ATTEMPT,
-        ),
-        Append.direct(Transition.ASSIGN_WORK, "assign", (records["distillation-work-assignment"],)),
-        Append.direct(
-            Transition.CAPTURE_SNAPSHOT, "capture", (records["evidence-snapshot"], records["capture-operation"])
-        ),
-        distillation(
-            records,
-            (
-                "distillation-batch",
-                "knowledge-candidate",
-                "memory-record",
-                "knowledge-lifecycle-event",
-                "distillation-decision",
-                "distillation-work-disposition",
-                "distillation-report",
-                "distillation-work-completion",
-            ),
-            "commit",
-        ),
-        granted(Transition.COMMIT_DISTILLATION, [*second, ended, records["memory-relation"]], "second"),
-        Append.direct(Transition.FREEZE_KNOWLEDGE, "freeze", (records["knowledge-snapshot"],)),
-        Append.direct(Transition.INDEX_RECEIPT, "index", (records["memory-index-build"],)),
-        Append.direct(Transition.COMPOSE_RECALL_INPUT, "input", (records["recall-input-snapshot"],)),
-        granted(
-            Transition.APPEND_INTENT,
-            [records["decision-contract-view"], records["decision-intent"]],
-            "intent",
-            Authority.ADMISSION,
-        ),
-        granted(Transition.APPEND_CONTEXT, [records["decision-recall-context"]], "context"),
-        granted(Transition.APPEND_OUTCOME, [records["recall-decision-outcome"]], "outcome"),
-        Append.direct(Transition.LINK_ATTEMPT, "link", (records["outcome-attempt-link"],)),
-    ]
-    for append in appends:
-        receipt = expect(AppendReceipt, writer.commit(append, guard=lambda _r, _a: None)[0])
-        assert receipt.committed, (append.transition, writer.store.get(receipt.record_ids[0]))
-    written = set(records) - {"no-commit-receipt"}  # the refusals in test_ledger_granted.py write that one
-    for noun in written:
-        stored = writer.store.get(records[noun].id)
-        assert stored is not None, noun
-        assert stored.load() == records[noun]
-    assert [row.chain_digest for row in writer.journal()] == chained(writer)

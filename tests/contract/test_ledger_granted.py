@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
+from policies.retention import check_retention
 from records.appends import Append, AppendReceipt
-from records.base import Record
-from records.decisions import DecisionIntent, RecallContext, RetentionCheck, memory_binding
-from records.errors import IdentityConflictError
+from records.base import Record, load_record
+from records.conflicts import CommitConflict, HeadConflict, NoCommit, RetentionConflict
+from records.decisions import BlockedTarget, DecisionIntent, RecallContext, RetentionCheck, memory_binding
+from records.errors import IdentityConflictError, InvalidRecordError
 from records.flows import Authority, Transition
-from records.ids import ExperienceId, MemoryId
-from records.knowledge import EventType, LifecycleEvent, MemoryRecord
-from records.outcomes import NoCommitReason, NoCommitReceipt, RecallOutcome
+from records.ids import EventId, ExperienceId, MemoryId
+from records.knowledge import EventType, LifecycleEvent, MemoryRecord, MemoryRelation, RelationKind
+from records.outcomes import NoCommitReason, NoCommitReceipt, ObservedHead, RecallOutcome
 from records.values import Disposition, RecallRequirement
 from store.ledger.port import LedgerReader, LedgerStore, Refusal
 from tests.support.decision_samples import make_intent, sample_records
-from tests.support.samples import Common, baseline_records, make_event, make_memory
+from tests.support.samples import POLICY, Common, authorization_id, baseline_records, make_event, make_memory
 from tests.support.stores import Writer, evidence_append, expect, granted
 
 A, S = Disposition.ACTIVE, Disposition.SUPERSEDED
@@ -72,19 +74,28 @@ def rules(ledger: LedgerStore) -> Rules:
     return Rules.begin(ledger)
 
 
-def refusal_of(rules: Rules, receipt: AppendReceipt) -> NoCommitReceipt:
-    """Return the one no-commit record of a receipt after checking that it is all that was written."""
+def refusal_of(rules: Rules, receipt: AppendReceipt) -> NoCommit:
+    """Return the one proof of a no-commit after checking that it is all that was written."""
     assert not receipt.committed
     assert receipt.record_ids == (str(receipt.no_commit_id),)
     stored = rules.writer.store.get(str(receipt.no_commit_id))
     assert stored is not None
     record = stored.load()
-    assert isinstance(record, NoCommitReceipt)
+    assert isinstance(record, NoCommitReceipt | CommitConflict)
     assert (str(record.authorization_id), record.authorization_digest) == (receipt.permit_key, receipt.permit_digest)
     assert record.reason is receipt.reason
     mine = [row for row in rules.writer.journal() if row.permit_key == receipt.permit_key]
-    assert [row.noun for row in mine] == ["no-commit-receipt"]
+    own = {NoCommitReason.RETENTION_REVOKED, NoCommitReason.LIFECYCLE_HEAD_STALE}
+    noun = "distillation-commit-conflict" if record.reason in own else "no-commit-receipt"
+    assert [row.noun for row in mine] == [noun] == [receipt.record_ids[0].partition(":")[0]]
     return record
+
+
+def revoking(reader: LedgerReader, append: Append) -> Refusal:
+    """Deny whatever is asked."""
+    target = BlockedTarget(target_id=str(append.records[0].id), digest=append.records[0].payload_digest)
+    check = check_retention(reader.namespace_head(append.namespace), [target])
+    return Refusal(NoCommitReason.RETENTION_REVOKED, "denied", retention=check)
 
 
 class TestHeads:
@@ -113,7 +124,8 @@ class TestHeads:
         candidate, rival = rules.rule("rival")
         receipt = rules.commit("rival", candidate, rival, rules.event(rival, EventType.PROMOTED_ACTIVE, A))
         proof = refusal_of(rules, receipt)
-        assert proof.reason is NoCommitReason.LIFECYCLE_HEAD_STALE
+        assert isinstance(proof, HeadConflict)
+        assert proof.retention is None
         assert [(head.expected, head.observed) for head in proof.heads] == [("GENESIS", str(start.id))]
         assert rules.head().version == 1
 
@@ -180,9 +192,8 @@ class TestReceipts:
         candidate, memory = rules.rule("first")
         records = (candidate, memory, rules.event(memory, EventType.PROMOTED_ACTIVE, A))
         first = rules.commit("first", *records)
-        refuse = lambda _r, _a: Refusal(NoCommitReason.RETENTION_REVOKED, "now")  # noqa: E731  # a guard in a word
         append = granted(Transition.COMMIT_DISTILLATION, records, "first")
-        assert rules.writer.commit(append, guard=refuse) == [first]
+        assert rules.writer.commit(append, guard=revoking) == [first]
 
     def test_record_that_is_stored_already_is_a_conflict(self, rules: Rules) -> None:
         candidate, memory = rules.rule("first")
@@ -208,13 +219,36 @@ class TestReceipts:
             [candidate, rival, rules.event(rival, EventType.PROMOTED_ACTIVE, A)],
             "both",
         )
-        revoked = lambda _r, _a: Refusal(NoCommitReason.RETENTION_REVOKED, "revoked")  # noqa: E731  # as above
-        (answer,) = rules.writer.commit(append, guard=revoked)
-        assert expect(AppendReceipt, answer).reason is NoCommitReason.RETENTION_REVOKED
-        late = lambda _r, _a: Refusal(NoCommitReason.PRECONDITION_CONFLICT, "late")  # noqa: E731  # as above
+        (answer,) = rules.writer.commit(append, guard=revoking)
+        proof = refusal_of(rules, expect(AppendReceipt, answer))
+        assert isinstance(proof, RetentionConflict)
+        assert (proof.heads, [target.target_id for target in proof.retention.blocked]) == (None, [str(candidate.id)])
+        late = lambda _r, _a: Refusal(NoCommitReason.PRECONDITION_CONFLICT, "late")  # noqa: E731  # a guard in a word
         append = granted(Transition.COMMIT_DISTILLATION, append.records, "other")
         (answer,) = rules.writer.commit(append, guard=late)
         assert expect(AppendReceipt, answer).reason is NoCommitReason.LIFECYCLE_HEAD_STALE
+
+    def test_a_revocation_that_does_not_say_what_is_denied_is_an_error_and_writes_nothing(self, rules: Rules) -> None:
+        append = granted(Transition.COMMIT_DISTILLATION, rules.rule("first"), "first")
+        before = rules.writer.state()
+        bare = lambda _r, _a: Refusal(NoCommitReason.RETENTION_REVOKED, "bare")  # noqa: E731  # as above
+        (answer,) = rules.writer.commit(append, guard=bare)
+        assert isinstance(answer, InvalidRecordError)
+        assert rules.writer.state() == before
+
+    def test_a_no_commit_receipt_of_a_stale_head_as_it_was_written_before_is_still_read(self, rules: Rules) -> None:
+        """Earlier programs wrote a no-commit receipt for every reason."""
+        proof = NoCommitReceipt(
+            namespace=rules.writer.namespace,
+            created_at=rules.records["attempt"].created_at,
+            authorization_id=authorization_id(rules.writer.namespace, "old"),
+            authorization_digest="1" * 64,
+            transition=Transition.COMMIT_DISTILLATION.value,
+            reason=NoCommitReason.LIFECYCLE_HEAD_STALE,
+            detail="1 expected heads have moved on",
+            heads=(ObservedHead(scope_variant_id="v", expected="GENESIS", observed="e"),),
+        )
+        assert load_record("no-commit-receipt", proof.payload) == proof
 
 
 class TestDecisions:
@@ -237,8 +271,6 @@ class TestDecisions:
     def context(self, rules: Rules, name: str = "context", **changes: Any) -> AppendReceipt:
         context = rules.records["decision-recall-context"]
         assert isinstance(context, RecallContext)
-        from policies.retention import check_retention  # noqa: PLC0415  # the check that the guard derives again
-
         check = check_retention(rules.writer.store.namespace_head(rules.writer.namespace), ())
         context = context.model_copy(update={"retention": check, **changes})
         rules.records["decision-recall-context"] = context
@@ -304,6 +336,45 @@ class TestDecisions:
         view, intent = make_intent(Common(opened.writer.namespace), opened.records)
         append = granted(Transition.APPEND_INTENT, [view, intent], "again", Authority.ADMISSION)
         assert opened.writer.good(append)[0].reason is NoCommitReason.CANONICAL_RECORD_CONFLICT
+
+
+@pytest.mark.parametrize("kind", sorted(set(RelationKind) - {RelationKind.CONTESTS}))
+def test_directed_relations_have_no_circles(rules: Rules, kind: RelationKind) -> None:
+    first, start = rules.started()
+    made = [rules.rule(claim) for claim in ("second", "third")]
+    (_, second), (_, third) = made
+    assert rules.commit("rules", *(record for pair in made for record in pair)).committed
+
+    def edge(source: MemoryRecord, target: MemoryRecord, relation: RelationKind = kind) -> MemoryRelation:
+        return MemoryRelation(
+            **Common(rules.writer.namespace).head, source_memory_id=MemoryId(source.id), relation=relation,
+            target_memory_id=MemoryId(target.id), event_id=EventId(start.id), policy=POLICY,
+        )  # fmt: skip
+
+    assert rules.commit("one", edge(second, first), edge(third, second)).committed
+    for name, edges in {
+        "back": (edge(first, second),),
+        "far back": (edge(first, third),),
+        "within": (edge(first, third), edge(third, first)),
+    }.items():
+        receipt = rules.commit(name, *edges)
+        assert refusal_of(rules, receipt).reason is NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED
+    other = next(each for each in RelationKind if each not in {kind, RelationKind.CONTESTS})
+    low, high = sorted((first, third), key=lambda record: record.id)
+    assert rules.commit("other", edge(first, third, other), edge(low, high, RelationKind.CONTESTS)).committed
+
+
+def test_a_new_record_may_be_related_and_not_in_a_circle(rules: Rules) -> None:
+    first, start = rules.started()
+    candidate, second = rules.rule("second")
+    there = MemoryRelation(
+        **Common(rules.writer.namespace).head, source_memory_id=MemoryId(second.id), event_id=EventId(start.id),
+        target_memory_id=MemoryId(first.id), relation=RelationKind.SUPERSEDES, policy=POLICY,
+    )  # fmt: skip
+    back = there.model_copy(update={"source_memory_id": first.id, "target_memory_id": second.id})
+    refused = rules.commit("circle", candidate, second, there, back)
+    assert refusal_of(rules, refused).reason is NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED
+    assert rules.commit("line", candidate, second, there).committed
 
 
 def test_relation_and_prior_must_be_stored(rules: Rules) -> None:

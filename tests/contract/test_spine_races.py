@@ -13,11 +13,12 @@ from memory.distillation.distiller import DistillationRequest, KnowledgeDistille
 from memory.heads import HOLD_SECONDS
 from memory.ports import RunOwnerPort
 from records.appends import AppendReceipt, Proposal
+from records.conflicts import HeadConflict
 from records.errors import FencedError, StaleError, VrmError
 from records.ids import EvidenceSnapshotId
 from records.ingestion import WorkOutcome
 from records.knowledge import GENESIS, LifecycleEvent
-from records.outcomes import NoCommitReason, NoCommitReceipt
+from records.outcomes import NoCommitReason
 from records.runtime import Applied, Command, Subject
 from records.states import Machine, Phase
 from store.artifacts import ArtifactStore
@@ -94,7 +95,7 @@ class TestHeadStale:
         assert receipt.reason is NoCommitReason.LIFECYCLE_HEAD_STALE
         late = race.activity(requests[1])
         assert (late.phase, late.generation, late.fence) == (Phase.READY, 2, 2)
-        refusal = expect(NoCommitReceipt, record_of(race, str(receipt.no_commit_id)))
+        refusal = expect(HeadConflict, record_of(race, str(receipt.no_commit_id)))
         (head,) = refusal.heads
         (event,) = race.load("knowledge-lifecycle-event")
         assert (head.scope_variant_id, head.expected, head.observed) == (event.scope_variant_id, GENESIS, event.id)

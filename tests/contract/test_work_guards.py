@@ -14,14 +14,15 @@ from records.base import Record
 from records.errors import IdentityConflictError, StaleError
 from records.flows import Transition
 from records.ids import AssignmentId, BatchId, CandidateId, ExperienceId, MemoryId, WorkItemId
-from records.ingestion import DistillationReceipt, ReceiptDisposition, WorkOutcome
+from records.ingestion import AbandonedReceipt, DistillationReceipt, ExperienceReceipt, ReceiptDisposition, WorkOutcome
 from records.knowledge import DecisionKind
-from records.values import Disposition
+from records.values import Disposition, ProofRef
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore
 from store.runtime.port import RuntimeStore
 from tests.support.stack import POLICIES, Stack, Stores, effects, quiet
 from tests.support.stores import fresh_namespace
+from tests.support.trials import digest
 
 GOOD = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
 Distort = Callable[[Any, "Stack"], Any]
@@ -160,16 +161,22 @@ def test_vrm_w09_a_receipt_that_needs_a_proof_is_not_appended_directly(
     stack.admit("first")
     stack.evidence(effects(stack, "first", GOOD))
     experience = stack.load("experience")[0]
-    queued = claimed is ReceiptDisposition.QUEUED
-    receipt = DistillationReceipt(
-        namespace=stack.namespace,
-        created_at=experience.created_at,
-        experience_id=ExperienceId(experience.id),
-        disposition=claimed,
-        reasons=(),
-        policy=POLICIES.distillation.identity,
-        work_item_id=WorkItemId.derive({"made": "up"}) if queued else None,
-    )
+    common: dict[str, Any] = {
+        "namespace": stack.namespace,
+        "created_at": experience.created_at,
+        "experience_id": ExperienceId(experience.id),
+        "reasons": (),
+        "policy": POLICIES.distillation.identity,
+    }
+    item = WorkItemId.derive({"made": "up"})
+    receipt: ExperienceReceipt
+    if claimed is ReceiptDisposition.QUEUED:
+        receipt = DistillationReceipt(**common, disposition=ReceiptDisposition.QUEUED, work_item_id=item)
+    else:
+        proof = ProofRef(ref="proof", digest=digest("proof"))
+        receipt = AbandonedReceipt(
+            **common, abandoned_work_item_id=item, abandoned_payload_digest=digest("item"), proof=proof
+        )
     before = stack.journal()
     append = Append.direct(Transition.RECEIPT_NOT_QUEUED, f"receipt/{experience.id}", (receipt,))
     (answer,) = stack.coordinator.append_direct([append])

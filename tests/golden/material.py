@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ from records.states import ARROWS, FENCING, STARTS, Machine, Phase
 from store.ledger.schema import DEFINITION as LEDGER
 from store.ledger.schema import column_names, referenced
 from store.runtime.schema import DEFINITION as RUNTIME
-from tests.support.decision_samples import make_card, sample_records
+from tests.support.decision_samples import every_variant, make_card, sample_records
 from tests.support.samples import PROFILE, TARGET, baseline_records, link_of, run_of, scope_of
 from tests.support.trials import NOW, digest, make_task
 
@@ -43,16 +44,16 @@ FOLDER: Final = Path(__file__).parent
 
 
 def records_file() -> str:
-    """Return one vector per record kind: payload, its canonical bytes, and the id."""
+    """Return one vector per record kind, and per variant that is not the first: payload, canonical bytes and id."""
     return _json(
         {
-            noun: {
+            name: {
                 "id": str(record.id),
                 "payload": record.as_json(),
                 "canonical": record.payload.decode(),
                 "payload_digest": record.payload_digest,
             }
-            for noun, record in sorted(sample_records().items())
+            for name, record in sorted((sample_records() | every_variant()).items())
         }
     )
 
@@ -143,7 +144,8 @@ def registry_file() -> str:
             f"    shared      {_list(flow.shared)}\n"
             f"    machine     {flow.machine} granted {flow.granted} committed {flow.committed} retired {retired}\n"
             f"    reasons     {', '.join(flow.reasons)}\n"
-            f"    derives     {flow.derives}\n"
+            + (f"    conflicts   {_list(flow.conflicts)}\n" if flow.conflicts else "")
+            + f"    derives     {flow.derives}\n"
         )
     return "\n".join(parts)
 
@@ -161,8 +163,17 @@ def _kind(kind: Kind) -> str:
         f"    columns     {', '.join(column_names(kind))}\n"
         f"    references  {', '.join(f'{name} -> {target.table}' for name, target in keys if target)}\n"
         f"    unique      {'; '.join(', '.join(columns) for columns in kind.unique)}\n"
-        f"    children    {'; '.join(children)}\n"
+        f"    children    {'; '.join(children)}\n" + "".join(_variants(kind))
     )
+
+
+def _variants(kind: Kind) -> Iterator[str]:
+    models = {model.__name__: model for _, model in sorted(kind.variants.items())}
+    for name, model in models.items():
+        values = sorted(value for value, other in kind.variants.items() if other is model)
+        own = [field for field in model.model_fields if field not in kind.model.model_fields]
+        told = f"{kind.discriminator} {', '.join(values)}: {name}"
+        yield f"    variant     {told} with {', '.join(own) or 'nothing more'}\n"
 
 
 def states_file() -> str:

@@ -1,15 +1,26 @@
 CREATE TABLE ledger.append_receipts (
 	namespace TEXT NOT NULL,
 	permit_key TEXT NOT NULL,
-	permit_digest TEXT NOT NULL,
+	permit_digest TEXT NOT NULL CHECK (permit_digest ~ '^[0-9a-f]{64}$'),
 	transition TEXT NOT NULL,
 	receipt TEXT NOT NULL,
 	PRIMARY KEY (namespace, permit_key)
 );
+CREATE TABLE ledger.distillation_commit_conflicts (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	authorization_id TEXT NOT NULL,
+	reason TEXT NOT NULL CHECK (reason IN ('LIFECYCLE_HEAD_STALE', 'RETENTION_REVOKED')),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT distillation_commit_conflicts_one_authorization_id UNIQUE (authorization_id),
+	UNIQUE (namespace, id)
+);
 CREATE TABLE ledger.evaluation_contracts (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	name TEXT NOT NULL,
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id),
@@ -18,7 +29,7 @@ CREATE TABLE ledger.evaluation_contracts (
 CREATE TABLE ledger.evidence_snapshots (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id),
 	UNIQUE (namespace, id)
@@ -26,7 +37,7 @@ CREATE TABLE ledger.evidence_snapshots (
 CREATE TABLE ledger.hypotheses (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id),
 	UNIQUE (namespace, id)
@@ -34,7 +45,7 @@ CREATE TABLE ledger.hypotheses (
 CREATE TABLE ledger.knowledge_snapshots (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id),
 	UNIQUE (namespace, id)
@@ -44,8 +55,8 @@ CREATE TABLE ledger.ledger_commits_v1 (
 	position BIGINT NOT NULL,
 	noun TEXT NOT NULL,
 	id TEXT NOT NULL,
-	payload_digest TEXT NOT NULL,
-	chain_digest TEXT NOT NULL,
+	payload_digest TEXT NOT NULL CHECK (payload_digest ~ '^[0-9a-f]{64}$'),
+	chain_digest TEXT NOT NULL CHECK (chain_digest ~ '^[0-9a-f]{64}$'),
 	permit_key TEXT NOT NULL,
 	PRIMARY KEY (namespace, position),
 	UNIQUE (noun, id),
@@ -54,17 +65,18 @@ CREATE TABLE ledger.ledger_commits_v1 (
 CREATE TABLE ledger.namespace_heads (
 	namespace TEXT NOT NULL,
 	position BIGINT NOT NULL,
-	chain_digest TEXT NOT NULL,
+	chain_digest TEXT NOT NULL CHECK (chain_digest ~ '^[0-9a-f]{64}$'),
 	evidence BIGINT NOT NULL,
 	lifecycle BIGINT NOT NULL,
 	retention BIGINT NOT NULL,
 	PRIMARY KEY (namespace),
-	CHECK (position >= greatest(evidence, lifecycle, retention))
+	CHECK (position >= greatest(evidence, lifecycle, retention)),
+	CHECK (least(evidence, lifecycle, retention) >= 0)
 );
 CREATE TABLE ledger.no_commit_receipts (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	authorization_id TEXT NOT NULL,
 	reason TEXT NOT NULL CHECK (reason IN ('PRECONDITION_CONFLICT', 'CANONICAL_RECORD_CONFLICT', 'AUTHORIZED_PAYLOAD_REJECTED', 'RETENTION_FRONTIER_STALE', 'RETENTION_REVOKED', 'LIFECYCLE_HEAD_STALE')),
 	payload TEXT NOT NULL,
@@ -83,7 +95,7 @@ CREATE TABLE ledger.owners (
 CREATE TABLE ledger.capture_operations (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	snapshot_id TEXT NOT NULL,
 	operation_key TEXT NOT NULL,
 	payload TEXT NOT NULL,
@@ -95,17 +107,32 @@ CREATE TABLE ledger.capture_operations (
 CREATE TABLE ledger.decision_contract_views (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	contract_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id),
 	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, contract_id) REFERENCES ledger.evaluation_contracts (namespace, id)
 );
+CREATE TABLE ledger.derived_memory_index_failures (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	knowledge_snapshot_id TEXT NOT NULL,
+	evidence_snapshot_id TEXT,
+	operation_key TEXT NOT NULL,
+	reason TEXT NOT NULL CHECK (reason IN ('source_unreadable', 'source_revoked', 'embedder_unavailable', 'not_reproducible', 'artifact_not_published')),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT derived_memory_index_failures_one_namespace_operation_key UNIQUE (namespace, operation_key),
+	UNIQUE (namespace, id),
+	FOREIGN KEY(namespace, knowledge_snapshot_id) REFERENCES ledger.knowledge_snapshots (namespace, id),
+	FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
+);
 CREATE TABLE ledger.derived_memory_indexes (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	knowledge_snapshot_id TEXT NOT NULL,
 	evidence_snapshot_id TEXT,
 	payload TEXT NOT NULL,
@@ -117,8 +144,9 @@ CREATE TABLE ledger.derived_memory_indexes (
 CREATE TABLE ledger.knowledge_candidates (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	evidence_snapshot_id TEXT NOT NULL,
+	record_kind TEXT NOT NULL CHECK (record_kind IN ('semantic', 'procedure')),
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id),
 	UNIQUE (namespace, id),
@@ -127,7 +155,7 @@ CREATE TABLE ledger.knowledge_candidates (
 CREATE TABLE ledger.recall_input_snapshots (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	knowledge_snapshot_id TEXT NOT NULL,
 	evidence_snapshot_id TEXT,
 	payload TEXT NOT NULL,
@@ -139,11 +167,11 @@ CREATE TABLE ledger.recall_input_snapshots (
 CREATE TABLE ledger.decision_intents (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	contract_view_id TEXT NOT NULL,
 	run_id TEXT NOT NULL,
 	activity_id TEXT NOT NULL,
-	iteration BIGINT NOT NULL,
+	iteration BIGINT NOT NULL CHECK (iteration >= 0),
 	arm TEXT,
 	pair TEXT,
 	payload TEXT NOT NULL,
@@ -155,10 +183,10 @@ CREATE TABLE ledger.decision_intents (
 CREATE TABLE ledger.memory_records (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	prior_memory_id TEXT,
 	candidate_id TEXT NOT NULL,
-	record_kind TEXT NOT NULL,
+	record_kind TEXT NOT NULL CHECK (record_kind IN ('semantic', 'procedure')),
 	family_id TEXT NOT NULL,
 	scope_variant_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
@@ -169,17 +197,18 @@ CREATE TABLE ledger.memory_records (
 );
 CREATE TABLE ledger.recall_input_index_builds (
 	parent_id TEXT NOT NULL,
-	ordinal BIGINT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
 	namespace TEXT NOT NULL,
 	index_build_id TEXT NOT NULL,
 	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT recall_input_index_builds_one_index_build_id UNIQUE (parent_id, index_build_id),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.recall_input_snapshots (namespace, id),
 	FOREIGN KEY(namespace, index_build_id) REFERENCES ledger.derived_memory_indexes (namespace, id)
 );
 CREATE TABLE ledger.decision_recall_contexts (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	intent_id TEXT NOT NULL,
 	recall_input_id TEXT NOT NULL,
 	status TEXT NOT NULL CHECK (status IN ('ok', 'empty', 'degraded')),
@@ -193,7 +222,7 @@ CREATE TABLE ledger.decision_recall_contexts (
 CREATE TABLE ledger.distillation_decisions (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	candidate_id TEXT NOT NULL,
 	memory_id TEXT,
 	decision TEXT NOT NULL CHECK (decision IN ('rejected', 'deferred', 'promoted_provisional', 'promoted_active', 'promoted_contested')),
@@ -207,7 +236,7 @@ CREATE TABLE ledger.distillation_decisions (
 CREATE TABLE ledger.knowledge_lifecycle_events (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	memory_id TEXT NOT NULL,
 	evidence_snapshot_id TEXT NOT NULL,
 	scope_variant_id TEXT NOT NULL,
@@ -223,7 +252,7 @@ CREATE TABLE ledger.knowledge_lifecycle_events (
 CREATE TABLE ledger.attempts (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	hypothesis_id TEXT NOT NULL,
 	contract_id TEXT NOT NULL,
 	recall_context_id TEXT,
@@ -241,24 +270,27 @@ CREATE TABLE ledger.attempts (
 );
 CREATE TABLE ledger.decision_recall_context_items (
 	parent_id TEXT NOT NULL,
-	ordinal BIGINT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
 	namespace TEXT NOT NULL,
 	citation_id TEXT NOT NULL,
 	card_id TEXT NOT NULL,
 	memory_id TEXT NOT NULL,
 	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT decision_recall_context_items_one_citation_id UNIQUE (parent_id, citation_id),
+	CONSTRAINT decision_recall_context_items_one_card_id UNIQUE (parent_id, card_id),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.decision_recall_contexts (namespace, id),
 	FOREIGN KEY(namespace, memory_id) REFERENCES ledger.memory_records (namespace, id)
 );
 CREATE TABLE ledger.knowledge_snapshot_members (
 	parent_id TEXT NOT NULL,
-	ordinal BIGINT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
 	namespace TEXT NOT NULL,
 	scope_variant_id TEXT NOT NULL,
 	memory_id TEXT NOT NULL,
 	event_id TEXT NOT NULL,
 	disposition TEXT NOT NULL CHECK (disposition IN ('provisional', 'active', 'contested', 'superseded', 'retracted')),
 	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT knowledge_snapshot_members_one_scope_variant_id UNIQUE (parent_id, scope_variant_id),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.knowledge_snapshots (namespace, id),
 	FOREIGN KEY(namespace, memory_id) REFERENCES ledger.memory_records (namespace, id),
 	FOREIGN KEY(namespace, event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id)
@@ -266,17 +298,34 @@ CREATE TABLE ledger.knowledge_snapshot_members (
 CREATE TABLE ledger.memory_relations (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	source_memory_id TEXT NOT NULL,
 	target_memory_id TEXT NOT NULL,
 	event_id TEXT NOT NULL,
-	relation TEXT NOT NULL CHECK (relation IN ('supersedes', 'contests')),
+	relation TEXT NOT NULL CHECK (relation IN ('supersedes', 'contests', 'scope_refines', 'procedure_implements')),
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id),
 	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, source_memory_id) REFERENCES ledger.memory_records (namespace, id),
 	FOREIGN KEY(namespace, target_memory_id) REFERENCES ledger.memory_records (namespace, id),
-	FOREIGN KEY(namespace, event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id)
+	FOREIGN KEY(namespace, event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id),
+	CHECK (source_memory_id <> target_memory_id),
+	CHECK (relation <> 'contests' OR source_memory_id COLLATE "C" < target_memory_id)
+);
+CREATE TABLE ledger.retention_erasure_intents (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	retraction_event_id TEXT,
+	target_id TEXT NOT NULL,
+	incident TEXT NOT NULL,
+	target_kind TEXT NOT NULL CHECK (target_kind IN ('memory-record', 'hypothesis', 'attempt', 'observation', 'verification', 'experience', 'artifact')),
+	retraction TEXT NOT NULL CHECK (retraction IN ('lifecycle_event', 'not_applicable')),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT retention_erasure_intents_one_namespace_target_id UNIQUE (namespace, target_id),
+	UNIQUE (namespace, id),
+	FOREIGN KEY(namespace, retraction_event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id)
 );
 CREATE TABLE ledger.scope_variant_heads (
 	scope_variant_id TEXT NOT NULL,
@@ -284,7 +333,7 @@ CREATE TABLE ledger.scope_variant_heads (
 	event_id TEXT NOT NULL,
 	memory_id TEXT NOT NULL,
 	disposition TEXT NOT NULL,
-	version BIGINT NOT NULL,
+	version BIGINT NOT NULL CHECK (version > 0),
 	PRIMARY KEY (scope_variant_id),
 	FOREIGN KEY(namespace, event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id),
 	FOREIGN KEY(namespace, memory_id) REFERENCES ledger.memory_records (namespace, id)
@@ -292,7 +341,7 @@ CREATE TABLE ledger.scope_variant_heads (
 CREATE TABLE ledger.interventions (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	attempt_id TEXT NOT NULL,
 	hypothesis_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
@@ -301,30 +350,67 @@ CREATE TABLE ledger.interventions (
 	FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id),
 	FOREIGN KEY(namespace, hypothesis_id) REFERENCES ledger.hypotheses (namespace, id)
 );
+CREATE TABLE ledger.memory_retention_tombstones (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	intent_id TEXT NOT NULL,
+	retraction_event_id TEXT,
+	incident TEXT NOT NULL,
+	target_kind TEXT NOT NULL CHECK (target_kind IN ('memory-record', 'hypothesis', 'attempt', 'observation', 'verification', 'experience', 'artifact')),
+	target_id TEXT NOT NULL,
+	retraction TEXT NOT NULL CHECK (retraction IN ('lifecycle_event', 'not_applicable')),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT memory_retention_tombstones_one_intent_id UNIQUE (intent_id),
+	UNIQUE (namespace, id),
+	FOREIGN KEY(namespace, intent_id) REFERENCES ledger.retention_erasure_intents (namespace, id),
+	FOREIGN KEY(namespace, retraction_event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id)
+);
 CREATE TABLE ledger.observations (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	attempt_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id),
 	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id)
 );
+CREATE TABLE ledger.retention_affected_artifacts (
+	parent_id TEXT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
+	namespace TEXT NOT NULL,
+	sha256 TEXT NOT NULL CHECK (sha256 ~ '^[0-9a-f]{64}$'),
+	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT retention_affected_artifacts_one_sha256 UNIQUE (parent_id, sha256),
+	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.retention_erasure_intents (namespace, id)
+);
+CREATE TABLE ledger.retention_affected_indexes (
+	parent_id TEXT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
+	namespace TEXT NOT NULL,
+	index_build_id TEXT NOT NULL,
+	digest TEXT NOT NULL CHECK (digest ~ '^[0-9a-f]{64}$'),
+	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT retention_affected_indexes_one_index_build_id UNIQUE (parent_id, index_build_id),
+	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.retention_erasure_intents (namespace, id),
+	FOREIGN KEY(namespace, index_build_id) REFERENCES ledger.derived_memory_indexes (namespace, id)
+);
 CREATE TABLE ledger.observation_artifacts (
 	parent_id TEXT NOT NULL,
-	ordinal BIGINT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
 	namespace TEXT NOT NULL,
 	role TEXT NOT NULL,
-	sha256 TEXT NOT NULL,
-	size_bytes BIGINT NOT NULL,
+	sha256 TEXT NOT NULL CHECK (sha256 ~ '^[0-9a-f]{64}$'),
+	size_bytes BIGINT NOT NULL CHECK (size_bytes >= 0),
 	PRIMARY KEY (parent_id, ordinal),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.observations (namespace, id)
 );
 CREATE TABLE ledger.recall_decision_outcomes (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	intent_id TEXT NOT NULL,
 	context_id TEXT,
 	hypothesis_id TEXT,
@@ -344,7 +430,7 @@ CREATE TABLE ledger.recall_decision_outcomes (
 CREATE TABLE ledger.trial_provenances (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	attempt_id TEXT NOT NULL,
 	observation_id TEXT NOT NULL,
 	intervention_id TEXT NOT NULL,
@@ -359,7 +445,7 @@ CREATE TABLE ledger.trial_provenances (
 CREATE TABLE ledger.verifications (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	observation_id TEXT NOT NULL,
 	contract_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
@@ -371,7 +457,7 @@ CREATE TABLE ledger.verifications (
 CREATE TABLE ledger.experiences (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	hypothesis_id TEXT NOT NULL,
 	attempt_id TEXT NOT NULL,
 	observation_id TEXT NOT NULL,
@@ -391,19 +477,20 @@ CREATE TABLE ledger.experiences (
 );
 CREATE TABLE ledger.recall_decision_dispositions (
 	parent_id TEXT NOT NULL,
-	ordinal BIGINT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
 	namespace TEXT NOT NULL,
 	citation_id TEXT NOT NULL,
 	card_id TEXT NOT NULL,
 	verdict TEXT NOT NULL CHECK (verdict IN ('adopted', 'rejected', 'not_considered')),
 	reason TEXT NOT NULL CHECK (reason IN ('adopted_applicable', 'rejected_scope_mismatch', 'rejected_counterevidence', 'rejected_protected_action', 'rejected_stale_dependency', 'rejected_low_expected_utility', 'not_considered_budget', 'not_considered_cancelled', 'not_considered_actor_failed')),
 	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT recall_decision_dispositions_one_citation_id UNIQUE (parent_id, citation_id),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.recall_decision_outcomes (namespace, id)
 );
 CREATE TABLE ledger.distillation_work_items (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	experience_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id),
@@ -413,17 +500,18 @@ CREATE TABLE ledger.distillation_work_items (
 );
 CREATE TABLE ledger.evidence_snapshot_members (
 	parent_id TEXT NOT NULL,
-	ordinal BIGINT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
 	namespace TEXT NOT NULL,
 	experience_id TEXT NOT NULL,
-	bundle_digest TEXT NOT NULL,
+	bundle_digest TEXT NOT NULL CHECK (bundle_digest ~ '^[0-9a-f]{64}$'),
 	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT evidence_snapshot_members_one_experience_id UNIQUE (parent_id, experience_id),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.evidence_snapshots (namespace, id),
 	FOREIGN KEY(namespace, experience_id) REFERENCES ledger.experiences (namespace, id)
 );
 CREATE TABLE ledger.memory_evidence_links (
 	parent_id TEXT NOT NULL,
-	ordinal BIGINT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
 	namespace TEXT NOT NULL,
 	experience_id TEXT NOT NULL,
 	comparator_id TEXT NOT NULL,
@@ -445,7 +533,7 @@ CREATE TABLE ledger.memory_evidence_links (
 CREATE TABLE ledger.recall_outcome_attempt_links (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	outcome_id TEXT NOT NULL,
 	attempt_id TEXT NOT NULL,
 	experience_id TEXT NOT NULL,
@@ -460,7 +548,7 @@ CREATE TABLE ledger.recall_outcome_attempt_links (
 CREATE TABLE ledger.distillation_work_assignments (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	work_item_id TEXT NOT NULL,
 	activity_id TEXT NOT NULL,
 	run_id TEXT NOT NULL,
@@ -474,7 +562,7 @@ CREATE TABLE ledger.distillation_work_assignments (
 CREATE TABLE ledger.enqueue_transactions (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	work_item_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id),
@@ -485,7 +573,7 @@ CREATE TABLE ledger.enqueue_transactions (
 CREATE TABLE ledger.experience_distillation_receipts (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	experience_id TEXT NOT NULL,
 	work_item_id TEXT,
 	disposition TEXT NOT NULL CHECK (disposition IN ('queued_for_comparison', 'deferred_ineligible', 'not_required', 'abandoned_before_enqueue')),
@@ -499,7 +587,7 @@ CREATE TABLE ledger.experience_distillation_receipts (
 CREATE TABLE ledger.distillation_batches (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	work_item_id TEXT NOT NULL,
 	assignment_id TEXT NOT NULL,
 	evidence_snapshot_id TEXT NOT NULL,
@@ -514,7 +602,7 @@ CREATE TABLE ledger.distillation_batches (
 CREATE TABLE ledger.distillation_reports (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	batch_id TEXT NOT NULL,
 	work_item_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
@@ -527,7 +615,7 @@ CREATE TABLE ledger.distillation_reports (
 CREATE TABLE ledger.distillation_work_dispositions (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	work_item_id TEXT NOT NULL,
 	batch_id TEXT NOT NULL,
 	candidate_id TEXT,
@@ -545,7 +633,7 @@ CREATE TABLE ledger.distillation_work_dispositions (
 CREATE TABLE ledger.distillation_work_completions (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
-	position BIGINT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
 	work_item_id TEXT NOT NULL,
 	batch_id TEXT,
 	report_id TEXT,
@@ -559,15 +647,21 @@ CREATE TABLE ledger.distillation_work_completions (
 	FOREIGN KEY(namespace, batch_id) REFERENCES ledger.distillation_batches (namespace, id),
 	FOREIGN KEY(namespace, report_id) REFERENCES ledger.distillation_reports (namespace, id)
 );
+CREATE INDEX distillation_commit_conflicts_by_reason ON ledger.distillation_commit_conflicts (namespace, reason);
 CREATE INDEX evaluation_contracts_by_name ON ledger.evaluation_contracts (namespace, name);
 CREATE INDEX ledger_commits_v1_by_id ON ledger.ledger_commits_v1 (id text_pattern_ops);
 CREATE INDEX no_commit_receipts_by_reason ON ledger.no_commit_receipts (namespace, reason);
 CREATE INDEX capture_operations_by_operation_key ON ledger.capture_operations (namespace, operation_key);
 CREATE INDEX capture_operations_by_snapshot_id ON ledger.capture_operations (namespace, snapshot_id);
 CREATE INDEX decision_contract_views_by_contract_id ON ledger.decision_contract_views (namespace, contract_id);
+CREATE INDEX derived_memory_index_failures_by_evidence_snapshot_id ON ledger.derived_memory_index_failures (namespace, evidence_snapshot_id);
+CREATE INDEX derived_memory_index_failures_by_knowledge_snapshot_id ON ledger.derived_memory_index_failures (namespace, knowledge_snapshot_id);
+CREATE INDEX derived_memory_index_failures_by_operation_key ON ledger.derived_memory_index_failures (namespace, operation_key);
+CREATE INDEX derived_memory_index_failures_by_reason ON ledger.derived_memory_index_failures (namespace, reason);
 CREATE INDEX derived_memory_indexes_by_evidence_snapshot_id ON ledger.derived_memory_indexes (namespace, evidence_snapshot_id);
 CREATE INDEX derived_memory_indexes_by_knowledge_snapshot_id ON ledger.derived_memory_indexes (namespace, knowledge_snapshot_id);
 CREATE INDEX knowledge_candidates_by_evidence_snapshot_id ON ledger.knowledge_candidates (namespace, evidence_snapshot_id);
+CREATE INDEX knowledge_candidates_by_record_kind ON ledger.knowledge_candidates (namespace, record_kind);
 CREATE INDEX recall_input_snapshots_by_evidence_snapshot_id ON ledger.recall_input_snapshots (namespace, evidence_snapshot_id);
 CREATE INDEX recall_input_snapshots_by_knowledge_snapshot_id ON ledger.recall_input_snapshots (namespace, knowledge_snapshot_id);
 CREATE INDEX decision_intents_by_activity_id ON ledger.decision_intents (namespace, activity_id);
@@ -602,8 +696,18 @@ CREATE INDEX memory_relations_by_event_id ON ledger.memory_relations (namespace,
 CREATE INDEX memory_relations_by_relation ON ledger.memory_relations (namespace, relation);
 CREATE INDEX memory_relations_by_source_memory_id ON ledger.memory_relations (namespace, source_memory_id);
 CREATE INDEX memory_relations_by_target_memory_id ON ledger.memory_relations (namespace, target_memory_id);
+CREATE INDEX retention_erasure_intents_by_incident ON ledger.retention_erasure_intents (namespace, incident);
+CREATE INDEX retention_erasure_intents_by_retraction ON ledger.retention_erasure_intents (namespace, retraction);
+CREATE INDEX retention_erasure_intents_by_retraction_event_id ON ledger.retention_erasure_intents (namespace, retraction_event_id);
+CREATE INDEX retention_erasure_intents_by_target_id ON ledger.retention_erasure_intents (namespace, target_id);
+CREATE INDEX retention_erasure_intents_by_target_kind ON ledger.retention_erasure_intents (namespace, target_kind);
 CREATE INDEX interventions_by_attempt_id ON ledger.interventions (namespace, attempt_id);
 CREATE INDEX interventions_by_hypothesis_id ON ledger.interventions (namespace, hypothesis_id);
+CREATE INDEX memory_retention_tombstones_by_incident ON ledger.memory_retention_tombstones (namespace, incident);
+CREATE INDEX memory_retention_tombstones_by_retraction ON ledger.memory_retention_tombstones (namespace, retraction);
+CREATE INDEX memory_retention_tombstones_by_retraction_event_id ON ledger.memory_retention_tombstones (namespace, retraction_event_id);
+CREATE INDEX memory_retention_tombstones_by_target_id ON ledger.memory_retention_tombstones (namespace, target_id);
+CREATE INDEX memory_retention_tombstones_by_target_kind ON ledger.memory_retention_tombstones (namespace, target_kind);
 CREATE INDEX observations_by_attempt_id ON ledger.observations (namespace, attempt_id);
 CREATE INDEX recall_decision_outcomes_by_context_id ON ledger.recall_decision_outcomes (namespace, context_id);
 CREATE INDEX recall_decision_outcomes_by_decision_status ON ledger.recall_decision_outcomes (namespace, decision_status);
@@ -683,6 +787,17 @@ CREATE TABLE runtime.decisions (
 	facts TEXT NOT NULL,
 	PRIMARY KEY (id)
 );
+CREATE TABLE runtime.erasures (
+	id TEXT NOT NULL,
+	run_id TEXT,
+	phase TEXT NOT NULL CHECK (phase IN ('REGISTERING', 'RETIRED', 'OPEN', 'CLOSING', 'CLOSED')),
+	version BIGINT NOT NULL,
+	generation BIGINT NOT NULL,
+	fence BIGINT NOT NULL,
+	body TEXT NOT NULL,
+	facts TEXT NOT NULL,
+	PRIMARY KEY (id)
+);
 CREATE TABLE runtime.handoffs (
 	id TEXT NOT NULL,
 	run_id TEXT,
@@ -727,6 +842,7 @@ CREATE TABLE runtime.runs (
 CREATE INDEX activities_by_phase ON runtime.activities (phase, run_id);
 CREATE INDEX authorizations_by_phase ON runtime.authorizations (phase, run_id);
 CREATE INDEX decisions_by_phase ON runtime.decisions (phase, run_id);
+CREATE INDEX erasures_by_phase ON runtime.erasures (phase, run_id);
 CREATE INDEX handoffs_by_phase ON runtime.handoffs (phase, run_id);
 CREATE INDEX references_by_phase ON runtime."references" (phase, run_id);
 CREATE INDEX runs_by_phase ON runtime.runs (phase, run_id);

@@ -1,4 +1,4 @@
-"""One coherent sample of every record kind: one experiment, its rule, and one decision that the rule informs.
+"""One coherent sample of every record kind: one experiment, its rule, one decision that it informs, its erasure.
 
 The records refer to each other; `sample_records` gives them in an order in which they can be appended. The rule's
 comparator (`baseline_records`) and the second rule of the relation are the only ones outside the set.
@@ -80,6 +80,7 @@ from tests.support.samples import (
     scope_of,
 )
 from tests.support.trials import BALANCED_ACCURACY, digest, make_contract, make_evidence, make_task
+from tests.support.variant_samples import further_samples, variant_samples
 
 
 def sample_records(namespace: str = "test") -> dict[str, Record]:
@@ -94,7 +95,14 @@ def sample_records(namespace: str = "test") -> dict[str, Record]:
     known |= _snapshots(common, known)
     known |= _decision(common, known)
     known |= _endings(common, known)
+    known |= further_samples(common, known)
     return known
+
+
+def every_variant(namespace: str = "test") -> dict[str, Record]:
+    """Return the variants that `sample_records` does not have, as `<noun>/<discriminator>`."""
+    baseline = baseline_records(namespace)[-1]
+    return variant_samples(sample_records(namespace), ExperienceId(baseline.id), baseline, namespace)
 
 
 def _snapshots(common: Common, known: dict[str, Record]) -> dict[str, Record]:

@@ -52,6 +52,7 @@ from records.knowledge import (
     DistillationDecision,
     EventType,
     EvidenceLink,
+    GovernedRecord,
     KnowledgeCandidate,
     LifecycleEvent,
     LinkRelation,
@@ -227,7 +228,7 @@ def make_memory(
 
 
 def make_event(
-    common: Common, memory: MemoryRecord, event_type: EventType, disposition: Disposition, prior: str = "GENESIS"
+    common: Common, memory: GovernedRecord, event_type: EventType, disposition: Disposition, prior: str = "GENESIS"
 ) -> LifecycleEvent:
     """Return a lifecycle event of a rule."""
     snapshot = EvidenceSnapshotId(sample_snapshot_id(common.namespace))

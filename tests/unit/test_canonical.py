@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import struct
 import unicodedata
 from typing import Any
 
@@ -25,38 +24,7 @@ from records.canonical import (
     parse_canonical,
 )
 from records.errors import InvalidRecordError
-
-# RFC 8785, appendix B: IEEE 754 bits and the ECMAScript text.
-NUMBERS = {
-    "0000000000000000": "0",
-    "0000000000000001": "5e-324",
-    "8000000000000001": "-5e-324",
-    "7fefffffffffffff": "1.7976931348623157e+308",
-    "ffefffffffffffff": "-1.7976931348623157e+308",
-    "4340000000000000": "9007199254740992",
-    "c340000000000000": "-9007199254740992",
-    "4430000000000000": "295147905179352830000",
-    "44b52d02c7e14af5": "9.999999999999997e+22",
-    "44b52d02c7e14af6": "1e+23",
-    "44b52d02c7e14af7": "1.0000000000000001e+23",
-    "444b1ae4d6e2ef4e": "999999999999999700000",
-    "444b1ae4d6e2ef4f": "999999999999999900000",
-    "444b1ae4d6e2ef50": "1e+21",
-    "3eb0c6f7a0b5ed8c": "9.999999999999997e-7",
-    "3eb0c6f7a0b5ed8d": "0.000001",
-    "41b3de4355555553": "333333333.3333332",
-    "41b3de4355555554": "333333333.33333325",
-    "41b3de4355555555": "333333333.3333333",
-    "41b3de4355555556": "333333333.3333334",
-    "41b3de4355555557": "333333333.33333343",
-    "becbf647612f3696": "-0.0000033333333333333333",
-    "43143ff3c1cb0959": "1424953923781206.2",
-}
-
-
-def double(bits: str) -> float:
-    value: float = struct.unpack(">d", bytes.fromhex(bits))[0]
-    return value
+from tests.support.rfc8785_vectors import CANONICAL, NUMBERS, SOURCE, double
 
 
 @pytest.mark.parametrize(("bits", "text"), NUMBERS.items())
@@ -74,16 +42,7 @@ def test_numbers_without_a_form(bits: str) -> None:
 
 
 def test_example_of_section_3_2_2() -> None:
-    source = r"""{
-      "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
-      "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
-      "literals": [null, true, false]
-    }"""
-    expected = (
-        '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],'
-        '"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
-    )
-    assert canonical_bytes(parse_canonical(source)).decode() == expected
+    assert canonical_bytes(parse_canonical(SOURCE)).decode() == CANONICAL
 
 
 def test_keys_are_sorted_by_utf_16_as_in_section_3_2_3() -> None:

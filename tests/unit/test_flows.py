@@ -25,6 +25,8 @@ GRANTED = {
     ("APPEND_OUTCOME", "RUNTIME_CLOSURE"): COMMON,
     ("ENQUEUE_DISTILLATION", "HANDOFF_ATTEMPT"): COMMON,
     ("COMMIT_DISTILLATION", "NORMAL"): ["RETENTION_REVOKED", "LIFECYCLE_HEAD_STALE", *COMMON],
+    ("BEGIN_ERASURE", "RETENTION"): ["LIFECYCLE_HEAD_STALE", *COMMON],
+    ("CLOSE_ERASURE", "RETENTION"): COMMON,
 }
 
 
@@ -59,11 +61,17 @@ def test_only_kinds_of_the_row_may_be_written(transition: Transition) -> None:
 
 def test_every_kind_has_one_way_in() -> None:
     ways = [noun for flow in FLOWS.values() for noun in flow.writes]
-    # A receipt may be written with or without a work item; the proof of a no-commit is written by no flow.
+    # A receipt may be written with or without a work item, an event by a verdict or an erasure; the proofs of a
+    # no-commit are written by no flow.
     twice = {noun for noun in ways if ways.count(noun) > 1}
-    assert twice == {"distillation-receipt"}
-    assert set(KINDS) - set(ways) == {"no-commit-receipt"}
+    assert twice == {"distillation-receipt", "knowledge-lifecycle-event"}
+    assert set(KINDS) - set(ways) == {"no-commit-receipt", "distillation-commit-conflict"}
     assert set(schema.RECORD_TABLES) == set(KINDS)
+
+
+def test_conflicts_are_the_reasons_of_a_distillation_alone() -> None:
+    conflicts = {flow.transition: set(flow.conflicts) for flow in FLOWS.values() if flow.conflicts}
+    assert conflicts == {Transition.COMMIT_DISTILLATION: set(KINDS["distillation-commit-conflict"].variants)}
 
 
 def test_granted_rows_fit_their_machine() -> None:
@@ -83,7 +91,8 @@ def test_granted_rows_fit_their_machine() -> None:
         assert (flow.machine, phase, flow.committed) in ARROWS
         for origin, event in retired.items():
             after = ARROWS[flow.machine, phase, event]
-            assert after is origin or flow.transition in {Transition.APPEND_INTENT, Transition.COMMIT_DISTILLATION}
+            ends = {Transition.APPEND_INTENT, Transition.COMMIT_DISTILLATION, Transition.BEGIN_ERASURE}
+            assert after is origin or flow.transition in ends
 
 
 def test_every_grant_has_a_way_back() -> None:

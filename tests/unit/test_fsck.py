@@ -12,9 +12,11 @@ from importers.published_table import read_published_table
 from memory.fsck import Code, FsckReport, fsck
 from memory.fsck.report import LISTED_PER_CODE, Findings
 from memory.run_owner import RunOwner
+from policies.retention import check_retention
 from records.appends import Append, Proposal
+from records.base import noun_of
 from records.canonical import canonical_bytes
-from records.decisions import DecisionIntent
+from records.decisions import BlockedTarget, DecisionIntent
 from records.flows import Authority, Transition
 from records.ids import AuthorizationId
 from records.outcomes import NoCommitReason
@@ -25,6 +27,8 @@ from store.ledger.port import Refusal, Request
 from store.runtime.memory import MemoryRuntime
 from tests.data.tables import write_table
 from tests.data.world import NOW, World, build_world, digest
+
+PROOFS = ("no-commit-receipt", "distillation-commit-conflict")
 
 
 @pytest.fixture(scope="module")
@@ -121,28 +125,34 @@ def test_an_unresolved_grant_is_a_note_and_recovery_removes_it(world: World) -> 
     assert [(note.code, note.record) for note in report.notes] == [("unresolved", str(grant.id))]
 
 
-def _refused(world: World) -> str:
-    """Write a typed no-commit for an authorization that only the Ledger knows."""
-    stored = world.ledger.find("decision-intent", world.namespace)[0].load()
+def _refused(world: World, noun: str) -> str:
+    """Write a typed no-commit, proved by a record of `noun`, for an authorization that only the Ledger knows."""
+    conflict = noun == "distillation-commit-conflict"
+    stored = world.ledger.find("distillation-batch" if conflict else "decision-intent", world.namespace)[0].load()
     permit = AuthorizationId.derive({"name": "refused"})
     append = Append(
         namespace=world.namespace,
-        transition=Transition.APPEND_INTENT,
-        authority=Authority.ADMISSION,
+        transition=Transition.COMMIT_DISTILLATION if conflict else Transition.APPEND_INTENT,
+        authority=Authority.NORMAL if conflict else Authority.ADMISSION,
         permit_key=str(permit),
         permit_digest=digest("refused"),
         records=(stored,),
     )
-    refusal = Refusal(NoCommitReason.PRECONDITION_CONFLICT, "for a test")
+    target = BlockedTarget(target_id=str(stored.id), digest=stored.payload_digest)
+    check = check_retention(world.ledger.namespace_head(world.namespace), [target])
+    revoked = Refusal(NoCommitReason.RETENTION_REVOKED, "for a test", retention=check)
+    refusal = revoked if conflict else Refusal(NoCommitReason.PRECONDITION_CONFLICT, "for a test")
     epoch = world.ledger.claim("commit-coordinator/0", "test")
     (receipt,) = world.ledger.commit(epoch, [Request(append, lambda _reader, _append: refusal)])
     assert not isinstance(receipt, Exception)
     assert not receipt.committed
+    assert [noun_of(name) for name in receipt.record_ids] == [noun]
     return str(permit)
 
 
-def test_a_no_commit_stands_alone(world: World) -> None:
-    permit = _refused(world)
+@pytest.mark.parametrize("noun", PROOFS)
+def test_a_no_commit_stands_alone(world: World, noun: str) -> None:
+    permit = _refused(world, noun)
     assert _check(world, runtime=False).clean
     ledger, _ = _memory(world)
     key = (world.namespace, permit)
@@ -158,8 +168,9 @@ def test_a_no_commit_stands_alone(world: World) -> None:
     assert Code.PERMIT_ANSWERED_TWICE.value in report.counts
 
 
-def test_a_no_commit_beside_a_success_is_found(world: World) -> None:
-    permit = _refused(world)
+@pytest.mark.parametrize("noun", PROOFS)
+def test_a_no_commit_beside_a_success_is_found(world: World, noun: str) -> None:
+    permit = _refused(world, noun)
     ledger, _ = _memory(world)
     key = (world.namespace, permit)
     other = ledger.journal(world.namespace)[0]

@@ -69,6 +69,7 @@ def test_terminal_phases_stay() -> None:
         Machine.HANDOFF: {Phase.BOUND},
         Machine.AUTHORIZATION: {Phase.COMMITTED, Phase.RETIRED_NO_COMMIT},
         Machine.REFERENCE: {Phase.RELEASED},
+        Machine.ERASURE: {Phase.RETIRED, Phase.CLOSED},
     }
     for machine, expected in ends.items():
         leaving = {phase for kind, phase, _ in ARROWS if kind is machine}
@@ -85,6 +86,7 @@ def test_what_ends_an_attempt_raises_the_fence() -> None:
             (Machine.DECISION, Phase.OPEN),
             (Machine.DECISION, Phase.CONTEXT_COMMITTED),
             (Machine.HANDOFF, Phase.PENDING),
+            (Machine.ERASURE, Phase.OPEN),
         }
         and phase not in {Phase.AWAITING_ASSIGNMENT, Phase.REGISTERING, Phase.CONTEXT_COMMITTING}
     }

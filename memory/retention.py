@@ -1,0 +1,137 @@
+"""What retention denies now, and what a record rests on (spec 4.15, 8.1, 8.2, 15).
+
+Rules kept here:
+
+- an erasure denies its target and everything that it says is affected, from the position of its intent on; a tombstone
+  goes on denying, so nothing is ever allowed again;
+- what a record rests on is every id and digest that it names, and what those in turn are made of: an Experience its
+  chain, an Observation its artifacts, a memory record its evidence, a snapshot its members, an index its sources. The
+  Evidence Snapshot that a plan was made from is no source by itself: members that the plan did not read do not count;
+- to come after something is not to rest on it: the record before, the event before, relations and events of a chain
+  name what was there, and a rule may be learnt anew after the one before it was erased;
+- a namespace without retention records costs one look at its frontier.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from policies.retention import check_retention
+from records.appends import Append, NamespaceHead
+from records.base import noun_of
+from records.canonical import parse_canonical
+from records.decisions import BlockedTarget, RetentionCheck
+from records.ids import RecallInputId
+from records.knowledge import LifecycleEvent, MemoryRelation
+from records.retention import ErasureIntent, RetentionTombstone
+from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
+from store.ledger.port import LedgerReader
+
+_NAMED: Final = re.compile(r"([a-z][a-z-]*:)?[0-9a-f]{64}")
+_LINEAGE: Final = frozenset({"prior_memory_id", "expected_prior"})
+_FOLLOWED: Final = frozenset(
+    {"experience", "observation", "memory-record", "knowledge-snapshot", "memory-index-build", "recall-input-snapshot"}
+)
+
+
+def denials(reader: LedgerReader, namespace: str) -> tuple[BlockedTarget, ...]:
+    """Return what retention denies in a namespace: the targets of intents and tombstones, and what is affected."""
+    return _denied(reader, reader.namespace_head(namespace))
+
+
+def _denied(reader: LedgerReader, head: NamespaceHead) -> tuple[BlockedTarget, ...]:
+    if head.retention == 0:
+        return ()
+    found: dict[str, str] = {}
+    for noun in (ErasureIntent.kind.noun, RetentionTombstone.kind.noun):
+        for stored in reader.find(noun, head.namespace):
+            record = stored.load()
+            if isinstance(record, ErasureIntent):
+                found |= {str(part.index_build_id): part.digest for part in record.affected_indexes}
+                found |= {part.sha256: part.sha256 for part in record.affected_artifacts}
+            if isinstance(record, ErasureIntent | RetentionTombstone):
+                found[record.target_id] = record.target_digest
+    return tuple(BlockedTarget(target_id=target, digest=digest) for target, digest in sorted(found.items()))
+
+
+def input_sources(
+    recall_input: RecallInput, snapshot: KnowledgeSnapshot, builds: Iterable[IndexBuild]
+) -> frozenset[str]:
+    """Return every id and digest of a Recall Input that retention may deny, without loading any content.
+
+    These are the input, its snapshot, builds, artifacts, members and events; evidence is behind the builds, which an
+    erasure names as affected.
+    """
+    named = {str(recall_input.id), str(snapshot.id)}
+    named.update(*((str(build.id), build.artifact.sha256) for build in builds))
+    return frozenset(named.union(*((str(item.memory_id), str(item.event_id)) for item in snapshot.members)))
+
+
+def check_input(reader: LedgerReader, namespace: str, recall_input_id: RecallInputId) -> RetentionCheck:
+    """Return the retention check of a Recall Input at the current frontier, as recall itself makes it."""
+    head = reader.namespace_head(namespace)
+    denied = _denied(reader, head)
+    sources = _sources(reader, recall_input_id) if denied else frozenset()
+    return check_retention(head, (each for each in denied if each.target_id in sources))
+
+
+def _sources(reader: LedgerReader, recall_input_id: RecallInputId) -> frozenset[str]:
+    stored = reader.get(recall_input_id)
+    recall_input = None if stored is None else stored.load()
+    if not isinstance(recall_input, RecallInput):
+        return frozenset()
+    wanted = [recall_input.knowledge_snapshot_id, *(each.index_build_id for each in recall_input.index_builds)]
+    loaded = [item.load() for item in reader.get_many(wanted).values()]
+    builds = [record for record in loaded if isinstance(record, IndexBuild)]
+    snapshot = next((record for record in loaded if isinstance(record, KnowledgeSnapshot)), None)
+    return frozenset() if snapshot is None else input_sources(recall_input, snapshot, builds)
+
+
+def revoked(reader: LedgerReader, append: Append) -> RetentionCheck | None:
+    """Return the check that denies something that an append rests on, or None where nothing of it is denied."""
+    head = reader.namespace_head(append.namespace)
+    denied = _denied(reader, head)
+    if not denied:
+        return None
+    resting = (record for record in append.records if not isinstance(record, MemoryRelation | LifecycleEvent))
+    sources = reachable(reader, (name for record in resting for name in named(record.as_json())))
+    blocked = [each for each in denied if each.target_id in sources]
+    return check_retention(head, blocked) if blocked else None
+
+
+def reachable(reader: LedgerReader, names: Iterable[str]) -> frozenset[str]:
+    """Return ids and digests with everything that they rest on."""
+    seen: set[str] = set()
+    fresh = set(names)
+    while fresh:
+        seen |= fresh
+        stored = reader.get_many(sorted(name for name in fresh if noun_of(name) in _FOLLOWED))
+        fresh = {name for item in stored.values() for name in named(parse_canonical(item.payload))} - seen
+    return frozenset(seen)
+
+
+def affected_indexes(reader: LedgerReader, namespace: str, target_id: str) -> list[IndexBuild]:
+    """Return the index builds that hold something of a target, sorted by id."""
+    stored = reader.find("memory-index-build", namespace)
+    builds = [build for item in stored if isinstance(build := item.load(), IndexBuild)]
+    found = [build for build in builds if target_id in reachable(reader, [str(build.id)])]
+    return sorted(found, key=lambda build: build.id)
+
+
+def named(value: Any) -> Iterator[str]:
+    """Yield every id and digest in JSON values, lineage left out."""
+    match value:
+        case str():
+            if _NAMED.fullmatch(value):
+                yield value
+        case dict():
+            for key, item in value.items():
+                if key not in _LINEAGE:
+                    yield from named(item)
+        case list() | tuple():
+            for item in value:
+                yield from named(item)
+        case _:
+            pass

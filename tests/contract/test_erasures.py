@@ -1,0 +1,206 @@
+"""Erasures on both stores: one protocol from intent to tombstone (spec 4.15, 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.fsck import fsck
+from memory.leases import completion
+from memory.ports import all_good
+from memory.retention import affected_indexes, denials
+from records.appends import AppendReceipt
+from records.base import Record
+from records.errors import NotFoundError, StaleError
+from records.flows import Transition
+from records.ids import IndexBuildId
+from records.outcomes import NoCommitReason
+from records.retention import AffectedIndex, ErasureIntent
+from records.states import Phase
+from records.values import Disposition
+from store.artifacts import ArtifactStore
+from store.ledger.port import LedgerStore
+from store.runtime.port import RuntimeStore
+from tests.support.incidents import Incident
+from tests.support.samples import Common
+from tests.support.stack import Stack, Stores, effects
+from tests.support.stack_decisions import learn
+from tests.support.stores import expect, fresh_namespace
+from tests.support.variant_samples import (
+    make_tombstone,
+)
+
+GOOD = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
+
+pytestmark = pytest.mark.parametrize(
+    ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
+)
+
+
+@pytest.fixture
+def stack(ledger: LedgerStore, runtime: RuntimeStore, tmp_path: Path) -> Stack:
+    return Stack(Stores(ledger, runtime, ArtifactStore(str(tmp_path))), fresh_namespace())
+
+
+@pytest.fixture
+def incident(stack: Stack) -> Incident:
+    return Incident(stack, learn(stack, GOOD), stack.admit("erasure"))
+
+
+def test_an_erasure_from_its_intent_to_its_tombstone(incident: Incident) -> None:
+    stack = incident.stack
+    intent = incident.opened(*incident.of_rule())
+    assert incident.phase(intent) is Phase.OPEN
+    (head,) = stack.stores.ledger.variant_heads(stack.namespace).values()
+    assert (head.event_id, head.disposition) == (str(intent.retraction_event_id), Disposition.RETRACTED.value)
+    place = stack.stores.ledger.namespace_head(stack.namespace)
+    assert (place.lifecycle, place.retention) == (place.position - 1, place.position)
+    incident.publish(intent)
+    assert expect(AppendReceipt, incident.close(intent)).committed
+    assert incident.phase(intent) is Phase.CLOSED
+    assert stack.stores.ledger.namespace_head(stack.namespace).retention == stack.position()
+    stack.complete(incident.run_id)
+    with stack.stores.ledger.reading() as reader:
+        report = fsck(reader, stack.stores.runtime, None)  # the stores hold the other tests' namespaces too
+    assert report.clean, report.text()
+
+
+def unknown(incident: Incident) -> tuple[Record, ...]:
+    event, intent = incident.of_rule()
+    return event, intent.model_copy(update={"target_id": f"memory-record:{'0' * 64}"})
+
+
+def other_digest(incident: Incident) -> tuple[Record, ...]:
+    return incident.of_rule(target_digest="0" * 64)
+
+
+def unlisted(incident: Incident) -> tuple[Record, ...]:
+    return incident.of_rule(affected_indexes=())
+
+
+def changed_index(incident: Incident) -> tuple[Record, ...]:
+    part = AffectedIndex(index_build_id=IndexBuildId(incident.builds[0].id), digest="0" * 64)
+    return incident.of_rule(affected_indexes=(part,))
+
+
+def unretracted(incident: Incident) -> tuple[Record, ...]:
+    (_, start) = incident.of_rule()
+    (head,) = incident.stack.stores.ledger.variant_heads(incident.stack.namespace).values()
+    return (start.model_copy(update={"retraction_event_id": head.event_id}),)
+
+
+def another_retraction(incident: Incident) -> tuple[Record, ...]:
+    event, intent = incident.of_rule()
+    return event.model_copy(update={"reasons": ("other",)}), intent
+
+
+def with_a_retraction(incident: Incident) -> tuple[Record, ...]:
+    return incident.retraction(), incident.of_observation()
+
+
+def mislabelled(incident: Incident) -> tuple[Record, ...]:
+    intent, attempt = incident.of_observation(), incident.stack.load("attempt")[0]
+    return (intent.model_copy(update={"target_id": str(attempt.id), "target_digest": attempt.payload_digest}),)
+
+
+@pytest.mark.parametrize(
+    "bend",
+    [unknown, other_digest, unlisted, changed_index, unretracted, another_retraction, with_a_retraction, mislabelled],
+)
+def test_an_erasure_that_is_not_what_the_ledger_holds_does_not_begin(
+    incident: Incident, bend: Callable[[Incident], tuple[Record, ...]]
+) -> None:
+    records = bend(incident)
+    intent = next(record for record in records if isinstance(record, ErasureIntent))
+    before = incident.stack.position()
+    proof = incident.refused(incident.begin(*records))
+    assert proof.reason is NoCommitReason.PRECONDITION_CONFLICT
+    assert incident.stack.position() == before + 1, "the refusal is all that was written"
+    assert incident.phase(intent) is Phase.RETIRED
+    assert denials(incident.stack.stores.ledger, incident.stack.namespace) == ()
+
+
+def test_one_target_has_one_erasure(incident: Incident) -> None:
+    intent = incident.opened(incident.of_observation())
+    rival = intent.model_copy(update={"incident": "incident-9"})
+    assert "begun already" in incident.refused(incident.begin(rival)).detail
+
+
+def test_a_stale_head_is_a_no_commit_receipt_and_no_distillation_conflict(incident: Incident) -> None:
+    event, intent = incident.of_rule()
+    stale = event.model_copy(update={"expected_prior": "GENESIS"})
+    stale_intent = intent.model_copy(update={"retraction_event_id": stale.id})
+    proof = incident.refused(incident.begin(stale, stale_intent))
+    assert (proof.reason, len(proof.heads)) == (NoCommitReason.LIFECYCLE_HEAD_STALE, 1)
+
+
+def without_one(intent: ErasureIntent) -> dict[str, Any]:
+    (*most, _last) = make_tombstone(Common(intent.namespace), intent).acknowledgements
+    return {"acknowledgements": tuple(most)}
+
+
+def with_a_foreign_one(intent: ErasureIntent) -> dict[str, Any]:
+    made = make_tombstone(Common(intent.namespace), intent).acknowledgements
+    return {"acknowledgements": (*made, made[0].model_copy(update={"affected": "0" * 64}))}
+
+
+@pytest.mark.parametrize(
+    "bend",
+    [
+        without_one,
+        with_a_foreign_one,
+        lambda _intent: {"incident": "incident-9"},
+        lambda _intent: {"target_digest": "0" * 64},
+    ],
+    ids=["without one acknowledgement", "with a foreign one", "another incident", "another digest"],
+)
+def test_a_tombstone_that_is_not_the_end_of_its_intent_is_refused(
+    incident: Incident, bend: Callable[[ErasureIntent], dict[str, Any]]
+) -> None:
+    intent = incident.opened(incident.of_observation())
+    incident.publish(intent)
+    proof = incident.refused(incident.close(intent, **bend(intent)))
+    assert proof.reason is NoCommitReason.PRECONDITION_CONFLICT
+    assert incident.phase(intent) is Phase.OPEN
+    assert expect(AppendReceipt, incident.close(intent)).committed
+
+
+def test_a_tombstone_rests_on_published_proofs(incident: Incident) -> None:
+    intent = incident.opened(incident.of_observation())
+    assert isinstance(incident.close(intent), NotFoundError)
+    assert incident.phase(intent) is Phase.OPEN
+
+
+def test_a_run_does_not_end_with_an_open_erasure(incident: Incident) -> None:
+    intent = incident.opened(incident.of_observation())
+    (answer,) = incident.stack.owner.apply([completion(incident.run_id)])
+    assert isinstance(answer, StaleError)
+    incident.publish(intent)
+    incident.close(intent)
+    incident.stack.complete(incident.run_id)
+
+
+def test_a_successor_finishes_what_was_granted(incident: Incident) -> None:
+    """A coordinator that died between grant and append leaves a registering subject and nothing in the Ledger."""
+    stack, intent = incident.stack, incident.of_observation()
+    proposal = incident.proposal(Transition.BEGIN_ERASURE, str(intent.id), intent)
+    all_good(stack.owner.grant([stack.stores.artifacts.publish(proposal.canonical)]))
+    assert incident.phase(intent) is Phase.REGISTERING
+    successor = Stack(stack.stores, stack.namespace)
+    assert [receipt.committed for receipt in all_good(successor.recover())] == [True]
+    assert incident.phase(intent) is Phase.OPEN
+    assert stack.granted() == []
+
+
+def test_the_affected_index_builds_of_a_target(incident: Incident) -> None:
+    stack = incident.stack
+    (build,), ledger = incident.builds, stack.stores.ledger
+    stray = stack.admit("stray")
+    stack.evidence(effects(stack, "stray", {"z": 0.05}))
+    far = next(item for item in stack.load("attempt") if item.run_id == stray)
+    for target in (incident.rule, stack.load("observation")[0], stack.load("experience")[0]):
+        assert affected_indexes(ledger, stack.namespace, str(target.id)) == [build]
+    assert affected_indexes(ledger, stack.namespace, str(far.id)) == []
