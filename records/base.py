@@ -20,7 +20,15 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from records.canonical import DIGEST_PATTERN, canonical_bytes, content_id, digest_bytes, metric_text
@@ -28,6 +36,8 @@ from records.errors import InvalidRecordError
 
 Digest = Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)]
 Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+UNSCOPED: Final = "legacy_unscoped"
+"""The namespace of what came from a ledger without namespaces; nothing in it is ever recalled (spec 6.3)."""
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,199}$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
@@ -198,6 +208,7 @@ class Kind:
         columns: payload fields kept as indexed columns; fields typed as the id of a kind always are.
         unique: sets of columns that are unique together, besides the id.
         children: lists kept as rows.
+        unscoped: whether the kind is at home in `legacy_unscoped`, and there alone.
     """
 
     noun: str
@@ -207,6 +218,7 @@ class Kind:
     columns: tuple[str, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
     children: tuple[Child, ...] = ()
+    unscoped: bool = False
     model: type[Record] = field(init=False)
 
     @property
@@ -246,6 +258,12 @@ class Record(Model):
         object.__setattr__(kind, "model", cls)
         cls.kind = kind
         KINDS[kind.noun] = kind
+
+    @model_validator(mode="after")
+    def _is_at_home(self) -> Self:
+        if (self.namespace == UNSCOPED) != self.kind.unscoped:
+            raise ValueError(f"legacy records stand in the namespace {UNSCOPED}, and no other record does")
+        return self
 
     @property
     def payload(self) -> bytes:

@@ -19,6 +19,7 @@ import records.decisions
 import records.evidence
 import records.ingestion
 import records.knowledge
+import records.legacy
 import records.outcomes
 import records.snapshots  # noqa: F401  # the imports fill the kind registry
 from records.base import KINDS, Child, Id, Kind, Model, Record

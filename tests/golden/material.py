@@ -36,6 +36,7 @@ from store.ledger.schema import DEFINITION as LEDGER
 from store.ledger.schema import column_names, referenced
 from store.runtime.schema import DEFINITION as RUNTIME
 from tests.support.decision_samples import make_card, sample_records
+from tests.support.legacy_samples import every_sample
 from tests.support.samples import PROFILE, TARGET, baseline_records, link_of, run_of, scope_of
 from tests.support.trials import NOW, digest, make_task
 
@@ -52,7 +53,7 @@ def records_file() -> str:
                 "canonical": record.payload.decode(),
                 "payload_digest": record.payload_digest,
             }
-            for noun, record in sorted(sample_records().items())
+            for noun, record in sorted(every_sample().items())
         }
     )
 
