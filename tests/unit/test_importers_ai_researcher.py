@@ -171,7 +171,6 @@ def test_any_text_the_program_could_write_is_kept(tmp_path: Path, statement: str
     row = hypothesis("h" + statement, statement=statement)
     (record,) = read_ledger(write_ledger(tmp_path / "l", [row])).records.values()
     assert record.data == row[1]["payload_json"].encode()
-    assert statement.encode() in record.data or "\\" in statement or '"' in statement
 
 
 def test_a_metric_that_is_no_number_is_kept(tmp_path: Path) -> None:
