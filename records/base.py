@@ -33,6 +33,7 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
 
@@ -49,6 +50,8 @@ from records.errors import InvalidRecordError
 
 Digest = Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)]
 Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+UNSCOPED: Final = "legacy_unscoped"
+"""The namespace of what came from a ledger without namespaces; nothing in it is ever recalled (spec 6.3)."""
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,199}$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
@@ -253,6 +256,7 @@ class Kind:
         discriminator: the closed field that tells the variants of the kind apart; always a column.
         model: the model of the kind; where there are variants, what they share.
         variants: the model of each value of the discriminator.
+        unscoped: whether the kind is at home in `legacy_unscoped`, and there alone.
     """
 
     noun: str
@@ -263,6 +267,7 @@ class Kind:
     unique: tuple[tuple[str, ...], ...] = ()
     children: tuple[Child, ...] = ()
     discriminator: str | None = None
+    unscoped: bool = False
     model: type[Record] = field(init=False)
     variants: dict[str, type[Record]] = field(init=False, compare=False, default_factory=dict)
 
@@ -361,6 +366,12 @@ class Record(Model):
     def canonical(self) -> bytes:
         """The canonical bytes of the whole record."""
         return self.sealed[0]
+
+    @model_validator(mode="after")
+    def _is_at_home(self) -> Self:
+        if (self.namespace == UNSCOPED) != self.kind.unscoped:
+            raise ValueError(f"legacy records stand in the namespace {UNSCOPED}, and no other record does")
+        return self
 
     @property
     def payload(self) -> bytes:

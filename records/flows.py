@@ -38,6 +38,7 @@ class Transition(StrEnum):
     COMPOSE_RECALL_INPUT = "COMPOSE_RECALL_INPUT"
     ASSIGN_WORK = "ASSIGN_WORK"
     LINK_ATTEMPT = "LINK_ATTEMPT"
+    IMPORT_LEGACY = "IMPORT_LEGACY"
 
 
 class Authority(StrEnum):
@@ -217,6 +218,7 @@ _ROWS: Final = (
     _direct(Transition.COMPOSE_RECALL_INPUT, "recall-input-snapshot"),
     _direct(Transition.ASSIGN_WORK, "distillation-work-assignment"),
     _direct(Transition.LINK_ATTEMPT, "outcome-attempt-link"),
+    _direct(Transition.IMPORT_LEGACY, "legacy-import", "legacy-record"),
 )
 
 FLOWS: Final[dict[Transition, Flow]] = {row.transition: row for row in _ROWS}

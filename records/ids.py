@@ -155,6 +155,14 @@ class AttemptLinkId(Id, noun="outcome-attempt-link"):
     """The later link from an Outcome to the Attempt it led to."""
 
 
+class LegacyRecordId(Id, noun="legacy-record"):
+    """A record of an earlier ledger, kept byte by byte."""
+
+
+class LegacyImportId(Id, noun="legacy-import"):
+    """The receipt of one import of legacy records."""
+
+
 # -- nouns that records speak about
 
 

@@ -11,6 +11,7 @@ from records.decisions import RecallContext
 from records.errors import IntegrityError, NotFoundError, VrmError
 from records.evidence import Observation
 from records.ingestion import WorkItem
+from records.legacy import LegacyArtifactStatus, LegacyImport
 from records.runtime import Authorization, Subject
 from records.snapshots import IndexBuild
 
@@ -60,5 +61,8 @@ def _named(record: Record) -> Iterator[str]:
             yield record.campaign_profile_digest
         case RecallContext(query_vector_digest=str() as digest):
             yield digest
+        case LegacyImport():
+            kept = (each for each in record.artifacts if each.status is LegacyArtifactStatus.VERIFIED)
+            yield from (artifact.sha256 for artifact in kept)
         case _:
             return

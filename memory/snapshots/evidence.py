@@ -25,6 +25,7 @@ from records.errors import IdentityConflictError, IntegrityError
 from records.evidence import AttemptStatus, Corpus, Experience, VerifiedEvidenceBundle
 from records.ids import EvidenceSnapshotId
 from records.ingestion import CaptureOperation, EvidenceSnapshot, SnapshotMember
+from records.legacy import require_scoped
 from records.values import ReasonCount
 from store.ledger.port import LedgerReader
 
@@ -56,7 +57,9 @@ class EvidenceSnapshotBuilder:
         Raises:
             IdentityConflictError: the key was used for another request.
             IntegrityError: the Ledger holds a capture operation without its snapshot.
+            InvalidInputError: the namespace is that of legacy records.
         """
+        require_scoped(request.namespace)
         digest = domain_digest(
             "freeze-evidence-request",
             {"namespace": request.namespace, "policy": self._policy.identity.as_json()},

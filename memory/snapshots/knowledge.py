@@ -19,6 +19,7 @@ from policies.selection_policy import SelectionPolicy
 from records.errors import IntegrityError
 from records.ids import EventId, MemoryId
 from records.knowledge import GovernedRecord, LifecycleEvent
+from records.legacy import require_scoped
 from records.snapshots import KnowledgeMember, KnowledgeSnapshot
 from store.ledger.port import LedgerReader
 
@@ -38,7 +39,9 @@ class KnowledgeSnapshotBuilder:
         Raises:
             IntegrityError: events, heads and records of the Ledger contradict each other.
             IllegalTransitionError: a stored event has no arrow from where its chain stood.
+            InvalidInputError: the namespace is that of legacy records.
         """
+        require_scoped(namespace)
         stored = [item.load() for item in reader.find("knowledge-lifecycle-event", namespace)]
         events = {str(item.id): item for item in stored if isinstance(item, LifecycleEvent)}
         heads = fold(LifecycleFact.of(event) for event in events.values())

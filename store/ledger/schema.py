@@ -23,6 +23,7 @@ import records.decisions
 import records.evidence
 import records.ingestion
 import records.knowledge
+import records.legacy
 import records.outcomes
 import records.procedures
 import records.retention

@@ -37,6 +37,7 @@ from store.ledger.schema import DEFINITION as LEDGER
 from store.ledger.schema import column_names, referenced
 from store.runtime.schema import DEFINITION as RUNTIME
 from tests.support.decision_samples import every_variant, make_card, sample_records
+from tests.support.legacy_samples import every_sample
 from tests.support.samples import PROFILE, TARGET, baseline_records, link_of, run_of, scope_of
 from tests.support.trials import NOW, digest, make_task
 
@@ -53,7 +54,7 @@ def records_file() -> str:
                 "canonical": record.payload.decode(),
                 "payload_digest": record.payload_digest,
             }
-            for name, record in sorted((sample_records() | every_variant()).items())
+            for name, record in sorted((every_sample() | every_variant()).items())
         }
     )
 

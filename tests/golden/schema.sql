@@ -62,6 +62,25 @@ CREATE TABLE ledger.ledger_commits_v1 (
 	UNIQUE (noun, id),
 	CHECK (position > 0)
 );
+CREATE TABLE ledger.legacy_imports (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	source_digest TEXT NOT NULL CHECK (source_digest ~ '^[0-9a-f]{64}$'),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id),
+	UNIQUE (namespace, id)
+);
+CREATE TABLE ledger.legacy_records (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	source_table TEXT NOT NULL CHECK (source_table IN ('hypotheses', 'experiment_attempts', 'observations', 'verification_records', 'experience_records', 'knowledge_records', 'knowledge_sources', 'promotion_decisions', 'recall_contexts', 'intervention_records', 'trial_provenance_records')),
+	legacy_id TEXT NOT NULL,
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id),
+	UNIQUE (namespace, id)
+);
 CREATE TABLE ledger.namespace_heads (
 	namespace TEXT NOT NULL,
 	position BIGINT NOT NULL,
@@ -151,6 +170,23 @@ CREATE TABLE ledger.knowledge_candidates (
 	PRIMARY KEY (id),
 	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
+);
+CREATE TABLE ledger.legacy_import_members (
+	parent_id TEXT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
+	namespace TEXT NOT NULL,
+	record_id TEXT NOT NULL,
+	PRIMARY KEY (parent_id, ordinal),
+	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.legacy_imports (namespace, id),
+	FOREIGN KEY(namespace, record_id) REFERENCES ledger.legacy_records (namespace, id)
+);
+CREATE TABLE ledger.legacy_knowledge_sources (
+	parent_id TEXT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
+	namespace TEXT NOT NULL,
+	experience_id TEXT NOT NULL,
+	PRIMARY KEY (parent_id, ordinal),
+	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.legacy_records (namespace, id)
 );
 CREATE TABLE ledger.recall_input_snapshots (
 	id TEXT NOT NULL,
@@ -650,6 +686,9 @@ CREATE TABLE ledger.distillation_work_completions (
 CREATE INDEX distillation_commit_conflicts_by_reason ON ledger.distillation_commit_conflicts (namespace, reason);
 CREATE INDEX evaluation_contracts_by_name ON ledger.evaluation_contracts (namespace, name);
 CREATE INDEX ledger_commits_v1_by_id ON ledger.ledger_commits_v1 (id text_pattern_ops);
+CREATE INDEX legacy_imports_by_source_digest ON ledger.legacy_imports (namespace, source_digest);
+CREATE INDEX legacy_records_by_legacy_id ON ledger.legacy_records (namespace, legacy_id);
+CREATE INDEX legacy_records_by_source_table ON ledger.legacy_records (namespace, source_table);
 CREATE INDEX no_commit_receipts_by_reason ON ledger.no_commit_receipts (namespace, reason);
 CREATE INDEX capture_operations_by_operation_key ON ledger.capture_operations (namespace, operation_key);
 CREATE INDEX capture_operations_by_snapshot_id ON ledger.capture_operations (namespace, snapshot_id);

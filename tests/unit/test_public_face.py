@@ -13,6 +13,11 @@ from vrm.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "bench")
+GROUPS = {
+    "knowledge": ("list", "show"),
+    "bench": ("ledger", "recall"),
+    "import": ("table", "ai-researcher", "phase3"),
+}
 
 
 def test_every_exported_name_is_there_and_none_other() -> None:
@@ -28,8 +33,7 @@ def test_every_exported_name_is_there_and_none_other() -> None:
 def test_every_command_has_help_with_an_example_and_json(command: str) -> None:
     shown = CliRunner().invoke(app, [command, "--help"])
     assert shown.exit_code == 0
-    parts = ["list", "show"] if command == "knowledge" else ["ledger", "recall"] if command == "bench" else [""]
-    for part in parts:
+    for part in GROUPS.get(command, ("",)):
         text = CliRunner().invoke(app, [command, *part.split(), "--help"]).output
         assert "--json" in text
         assert re.search(rf"vrm {command} ?{part}", text), text

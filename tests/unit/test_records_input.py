@@ -13,11 +13,11 @@ from memory.evidence import bundle_records
 from records.base import KINDS, Id, Model, Name, load_record, noun_of
 from records.errors import InvalidRecordError
 from records.evidence import Attempt
-from tests.support.decision_samples import sample_records
+from tests.support.legacy_samples import every_sample
 from tests.support.samples import authorization_id
 from tests.support.trials import NOW, make_contract, make_task, make_trial
 
-SAMPLES = sample_records()
+SAMPLES = every_sample()
 ATTEMPT = SAMPLES["attempt"].as_json()
 OTHER_ID = str(SAMPLES["hypothesis"].id)
 

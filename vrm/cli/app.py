@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vrm.cli import bench, fsck, knowledge, recall, run, services, status
+from vrm.cli import bench, fsck, imports, knowledge, recall, run, services, status
 
 _HELP = """Memory for research agents that keeps only independently verified knowledge.
 
@@ -30,10 +30,10 @@ app = typer.Typer(
 app.command("up", short_help="Start Postgres and Ray, or find them running.")(services.up)
 app.command("down", short_help="Stop what `vrm up` or `vrm run` started; nothing is lost.")(services.down)
 app.command("run", short_help="Run one round: experiments, rules, decisions, report.")(run.run)
-app.command("import", short_help="Import a published table as evidence.")(run.import_table)
 app.command("distil", short_help="Distil what is waiting into rules.")(run.distil)
 app.command("recall", short_help="Show the cards that apply to one decision.")(recall.recall)
 app.command("status", short_help="Show what runs and what is stored.")(status.status)
 app.command("fsck", short_help="Recompute everything from the rows and compare.")(fsck.fsck)
+app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(bench.app, name="bench")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import typer
 
 if TYPE_CHECKING:
+    from memory.ports import CoordinatorPort
     from store.artifacts import ArtifactStore
     from store.ledger.port import LedgerStore
     from store.runtime.port import RuntimeReader
@@ -45,6 +46,14 @@ class Service:
     detail: str
 
 
+def _coordinator(stores: OpenStores) -> CoordinatorPort:
+    from vrm.bootstrap import Stores, owners, start_cluster  # noqa: PLC0415  # brings Ray along; help does without
+
+    if not isinstance(stores, Stores):
+        raise TypeError("a connection to other stores names its own coordinator")
+    return owners(stores, start_cluster(stores.home)).coordinator
+
+
 @dataclass(frozen=True)
 class Connection:
     """What commands work on.
@@ -52,10 +61,12 @@ class Connection:
     Attributes:
         stores: opens the stores for the length of a block; may start the embedded server.
         services: looks what runs, without starting anything.
+        coordinator: the one writer of the Ledger; may start the cluster it lives in.
     """
 
     stores: Callable[[], AbstractContextManager[OpenStores]]
     services: Callable[[], list[Service]]
+    coordinator: Callable[[OpenStores], CoordinatorPort] = _coordinator
 
 
 def connection(context: typer.Context) -> Connection:

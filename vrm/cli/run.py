@@ -1,4 +1,4 @@
-"""`vrm run`, `vrm import`, `vrm distil`: the main job and its parts."""
+"""`vrm run`, `vrm import table`, `vrm distil`: the main job and its parts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def import_table(
 
     \b
     Examples:
-      vrm import importers/data/hpobench_mlp
+      vrm import table importers/data/hpobench_mlp
     """  # noqa: D301  # as above
     from importers.table_reader import read_published_table  # noqa: PLC0415  # as above
 
@@ -99,6 +99,7 @@ def _job(namespace: str, size: str, *, quiet: bool) -> Iterator[Job]:
     from rich.console import Console  # noqa: PLC0415  # as above
 
     from records.errors import InvalidInputError  # noqa: PLC0415
+    from records.legacy import require_scoped  # noqa: PLC0415
     from vrm.bootstrap import home_of, open_stores, owners, start_cluster  # noqa: PLC0415
     from vrm.mainjob.job import Job, pinned_policies  # noqa: PLC0415
     from vrm.mainjob.plan import SIZES  # noqa: PLC0415
@@ -106,6 +107,7 @@ def _job(namespace: str, size: str, *, quiet: bool) -> Iterator[Job]:
 
     if size not in SIZES:
         raise InvalidInputError("--size", size, f"Sizes: {', '.join(sorted(SIZES))}.")
+    require_scoped(namespace)
     shown = Console(stderr=True)
     home = home_of()
     with shown.status("Starting Postgres and Ray") if not quiet else _nothing():
