@@ -33,6 +33,7 @@ from memory.fsck.receipts import check_proofs, check_unused_receipts
 from memory.fsck.report import Findings, FsckReport, Note, Violation
 from memory.fsck.rows import check_strays
 from memory.fsck.snapshots import check_snapshots
+from records.errors import NotFoundError
 from store.artifacts import ArtifactStore
 from store.ledger.audit import open_scan
 from store.ledger.port import LedgerReader
@@ -59,6 +60,7 @@ def fsck(
         namespace: the only namespace to check; None for all.
 
     Raises:
+        NotFoundError: nothing was ever written in the namespace.
         UnavailableError: a store cannot be read.
     """
     findings = Findings()
@@ -73,7 +75,7 @@ def fsck(
             namespace=namespace,
         )
         bytes_of = ArtifactCheck()
-        for name in case.scan.namespaces() if namespace is None else [namespace]:
+        for name in _chosen(case):
             _check_whole_namespace(case, name, bytes_of)
         check_strays(case)
         _check_owners(case)
@@ -81,6 +83,15 @@ def fsck(
         before.check_ended(case)
         bytes_of.check_proposals(case, before.proposals())
     return findings.report()
+
+
+def _chosen(case: Case) -> list[str]:
+    known = case.scan.namespaces()
+    if case.namespace is None:
+        return known
+    if case.namespace not in known:
+        raise NotFoundError("namespace", case.namespace, f"There are: {', '.join(known) or 'none'}.")
+    return [case.namespace]
 
 
 def _check_whole_namespace(case: Case, namespace: str, bytes_of: ArtifactCheck) -> None:
