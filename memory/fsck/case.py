@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, TypeVar
 
 from memory.fsck.reading import read_stored
@@ -105,7 +106,14 @@ class Chunk:
 
     def of(self, model: type[R]) -> dict[str, R]:
         """Return the records of one model."""
-        return _only(self.records, model)
+        return _only(self._by_model.get(model, {}), model)
+
+    @cached_property
+    def _by_model(self) -> dict[type[Record], dict[str, Record]]:
+        found: dict[type[Record], dict[str, Record]] = {}
+        for key, record in self.records.items():
+            found.setdefault(type(record), {})[key] = record
+        return found
 
     def answers(self, keys: Container[str]) -> dict[str, AppendReceipt]:
         """Return the receipts of the appends that wrote those of the records that are asked for, by record id."""

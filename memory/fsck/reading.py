@@ -20,7 +20,7 @@ import orjson
 from pydantic import ValidationError
 
 from records.appends import StoredRecord
-from records.base import Kind, Model, Record, load_record
+from records.base import KINDS, Kind, Model, Record, load_record
 from records.errors import VrmError
 
 _SHORT: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
@@ -32,7 +32,7 @@ def read_own(noun: str, payload: str) -> Record:
     Raises:
         VrmError: the payload is no record of its kind, or has no canonical form.
     """
-    record = load_record(noun, payload)
+    record = _load(noun, payload)
     content = record.as_json()
     if short_way(type(record), content, payload):
         vars(record)["canonical"] = payload.encode()
@@ -50,6 +50,13 @@ def read_stored(row: StoredRecord) -> Record:
     vars(record)["canonical"] = row.payload.encode()
     vars(record)["id"] = record.kind.id_class(row.id)
     return record
+
+
+def _load(noun: str, payload: str) -> Record:
+    try:
+        return KINDS[noun].model.model_validate_json(payload)
+    except (KeyError, ValidationError):
+        return load_record(noun, payload)  # says what is wrong; to be ready for it costs more than reading a record
 
 
 def is_canonical(value: Model, text: str) -> bool:
