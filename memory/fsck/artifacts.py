@@ -1,26 +1,32 @@
-"""The bytes that records point at: they must be there and have their digest. Each digest is read once."""
+"""The bytes that records point at: they must be there and have their digest.
+
+A digest is read once among those met last; one that is met again much later is read again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
-from memory.fsck.case import Case, Chunk
-from memory.fsck.report import Code
+from memory.fsck.case import Case, Chunk, Recent
+from memory.fsck.codes import Code
 from records.base import Record
 from records.decisions import RecallContext
-from records.errors import IntegrityError, NotFoundError, VrmError
+from records.errors import IntegrityError, NotFoundError
 from records.evidence import Observation
 from records.ingestion import WorkItem
 from records.legacy import LegacyArtifactStatus, LegacyImport
-from records.runtime import Authorization, Subject
+from records.outcomes import RecallOutcome
 from records.snapshots import IndexBuild
+
+_REMEMBERED: Final = 100_000
 
 
 class ArtifactCheck:
     """Checks the artifacts that records and proposals name."""
 
     def __init__(self) -> None:
-        self._seen: set[bytes] = set()
+        self._seen: Recent[bytes, None] = Recent(_REMEMBERED)
 
     def check(self, case: Case, chunk: Chunk) -> None:
         """Check the artifacts of a stretch of journal; nothing, if the check was asked to leave artifacts alone."""
@@ -28,20 +34,19 @@ class ArtifactCheck:
             for key, record in chunk.records.items():
                 self._check_all(case, key, _named(record))
 
-    def check_proposals(self, case: Case, authorizations: Iterable[Subject]) -> None:
-        """Check the proposals behind authorizations."""
-        for subject in authorizations if case.artifacts is not None else ():
-            try:
-                digest = Authorization.load(subject.body).proposal_digest
-            except VrmError:
-                continue
-            self._check_all(case, subject.id, [digest])
+    def check_proposals(self, case: Case, proposals: Iterable[tuple[str, str]]) -> None:
+        """Check the proposals behind authorizations, given as id and digest."""
+        for done, (key, digest) in enumerate(proposals if case.artifacts is not None else (), start=1):
+            self._check_all(case, key, [digest])
+            if done % 100 == 0:
+                case.progress("proposals", done, 0)
 
     def _check_all(self, case: Case, key: str, digests: Iterable[str]) -> None:
         for digest in digests:
-            if case.artifacts is None or bytes.fromhex(digest) in self._seen:
+            short = bytes.fromhex(digest)
+            if case.artifacts is None or short in self._seen:
                 continue
-            self._seen.add(bytes.fromhex(digest))
+            self._seen.put(short, None)
             try:
                 case.artifacts.read(digest)
             except NotFoundError:
@@ -64,5 +69,7 @@ def _named(record: Record) -> Iterator[str]:
         case LegacyImport():
             kept = (each for each in record.artifacts if each.status is LegacyArtifactStatus.VERIFIED)
             yield from (artifact.sha256 for artifact in kept)
+        case RecallOutcome(blocked_proof_digest=str() as digest):
+            yield digest
         case _:
             return

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import cached_property
+from typing import Final, TypeVar
 
+from memory.fsck.reading import read_stored
 from memory.fsck.report import Findings
-from records.appends import JournalRow, StoredRecord
+from records.appends import AppendReceipt, JournalRow, StoredRecord
 from records.base import Record
 from records.errors import VrmError
-from records.runtime import Subject
 from store.artifacts import ArtifactStore
-from store.ledger.audit import LedgerScan
+from store.ledger.audit import LedgerScan, Place
 from store.ledger.port import LedgerReader
 from store.runtime.port import RuntimeReader
 
+K = TypeVar("K")
+V = TypeVar("V")
 R = TypeVar("R", bound=Record)
+
+_PLACES: Final = 50_000
 
 Progress = Callable[[str, int, int], None]
 """Told after each piece: what is checked, how much is done, how much there is (0 where that is not known)."""
+
+
+class Recent(OrderedDict[K, V]):
+    """A map that keeps what was entered last, up to a limit, and forgets the rest."""
+
+    def __init__(self, limit: int) -> None:
+        """Keep at most `limit` entries."""
+        super().__init__()
+        self._limit = limit
+
+    def put(self, key: K, value: V) -> None:
+        """Enter a value as the newest."""
+        self[key] = value
+        self.move_to_end(key)
+        if len(self) > self._limit:
+            self.popitem(last=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +49,8 @@ class Case:
     """One check.
 
     Attributes:
-        settled: authorizations that were COMMITTED or RETIRED before the Ledger was read, by id.
-        ended: scientific Runs that were over before the Ledger was read, by id.
+        namespace: the only one to check, or None for all.
+        known: where the journal has what was met last.
     """
 
     reader: LedgerReader
@@ -37,41 +59,77 @@ class Case:
     artifacts: ArtifactStore | None
     findings: Findings
     progress: Progress
-    settled: dict[str, Subject] = field(default_factory=dict)
-    ended: frozenset[str] = frozenset()
+    namespace: str | None = None
+    known: Recent[str, Place] = field(default_factory=lambda: Recent(_PLACES))
+
+    def load(self, record_ids: Iterable[str | None]) -> dict[str, Record]:
+        """Return the readable records among the ids given; an unreadable row is another check's finding."""
+        wanted = {str(each) for each in record_ids if each is not None}
+        return _readable(self.reader.get_many(wanted).values()) if wanted else {}
 
     def read(self, record_ids: Iterable[str | None], model: type[R]) -> dict[str, R]:
-        """Return the readable records of a model among the ids given; an unreadable row is another check's finding."""
-        found = self.reader.get_many({str(each) for each in record_ids if each is not None})
-        return readable(found.values(), model)
+        """Return those of the readable records that are of a model."""
+        return _only(self.load(record_ids), model)
 
     def find(self, model: type[R], namespace: str, column: str, values: Iterable[str]) -> dict[str, R]:
         """Return the readable records of a model whose column has one of the values, by id."""
         wanted = sorted({str(value) for value in values})
-        return readable(self.reader.find(model.kind.noun, namespace, **{column: wanted}), model) if wanted else {}
+        if not wanted:
+            return {}
+        return _only(_readable(self.reader.find(model.kind.noun, namespace, **{column: wanted})), model)
+
+    def places(self, record_ids: Iterable[str]) -> dict[str, Place]:
+        """Return where the journal has those records that it names."""
+        wanted = {str(each) for each in record_ids}
+        found = {each: self.known[each] for each in wanted if each in self.known}
+        missing = sorted(wanted - found.keys())
+        if missing:
+            for each, place in self.scan.places(missing).items():
+                found[each] = place
+                self.known.put(each, place)
+        return found
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """One stretch of a namespace's journal, with those of its records that could be read, by their stored id."""
+    """One stretch of a namespace's journal, cut where an append ends.
+
+    Attributes:
+        records: those records that could be read, by their stored id.
+        receipts: those receipts of the stretch's permits that could be read, by permit.
+    """
 
     namespace: str
     rows: tuple[JournalRow, ...]
     records: dict[str, Record]
+    receipts: dict[str, AppendReceipt]
 
     def of(self, model: type[R]) -> dict[str, R]:
         """Return the records of one model."""
-        return {key: record for key, record in self.records.items() if isinstance(record, model)}
+        return _only(self._by_model.get(model, {}), model)
+
+    @cached_property
+    def _by_model(self) -> dict[type[Record], dict[str, Record]]:
+        found: dict[type[Record], dict[str, Record]] = {}
+        for key, record in self.records.items():
+            found.setdefault(type(record), {})[key] = record
+        return found
+
+    def answers(self, keys: Container[str]) -> dict[str, AppendReceipt]:
+        """Return the receipts of the appends that wrote those of the records that are asked for, by record id."""
+        named = ((row.id, self.receipts.get(row.permit_key)) for row in self.rows if row.id in keys)
+        return {key: receipt for key, receipt in named if receipt is not None}
 
 
-def readable(stored: Iterable[StoredRecord], model: type[R]) -> dict[str, R]:
-    """Return the records that can be read and are of a model, by their stored id."""
-    found: dict[str, R] = {}
+def _readable(stored: Iterable[StoredRecord]) -> dict[str, Record]:
+    found: dict[str, Record] = {}
     for row in stored:
         try:
-            record = row.load()
+            found[row.id] = read_stored(row)
         except VrmError:
             continue
-        if isinstance(record, model):
-            found[row.id] = record
     return found
+
+
+def _only(records: dict[str, Record], model: type[R]) -> dict[str, R]:
+    return {key: record for key, record in records.items() if isinstance(record, model)}

@@ -1,23 +1,68 @@
-"""Decisions: one outcome per intent of an ended Run and never two; cards, dispositions (VRM-R03, R07, R08)."""
+"""Decisions: one outcome per intent and never two, which fits intent, context and authority (spec 9.7, VRM-R03 to R08).
+
+A rule between records is checked where the later one stands; what cannot be read is found where its own row is checked.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
 
-from memory.fsck.case import Case, Chunk
-from memory.fsck.report import Code
-from records.decisions import ContextItem, DecisionIntent, RecallContext, citation_id
+from memory.fsck.case import Case, Chunk, Recent
+from memory.fsck.codes import Code
+from memory.proofs import require_proofs
+from records.decisions import ContextItem, DecisionIntent, RecallContext, citation_id, memory_binding
+from records.errors import NotFoundError, VrmError
+from records.evidence import Attempt, Experience, Intervention
+from records.flows import Authority
 from records.knowledge import MemoryRecord
-from records.outcomes import RecallOutcome
+from records.outcomes import CLOSURE_ONLY, OutcomeAttemptLink, RecallOutcome, SourceStatus
+from records.snapshots import KnowledgeSnapshot, RecallInput
 from records.states import Machine
+from records.values import RecallRequirement
+
+Heads = dict[str, tuple[str, ...]]
+"""Event, disposition and scope variant of each member of a snapshot, by memory id."""
 
 
-def check_decisions(case: Case, chunk: Chunk) -> None:
-    """Check the intents, contexts and outcomes of a stretch of journal."""
-    _check_intents(case, chunk)
-    _check_contexts(case, chunk)
-    _check_outcomes(case, chunk)
+class DecisionCheck:
+    """Checks intents, contexts, outcomes and attempt links; keeps the members of the snapshots used last."""
+
+    def __init__(self) -> None:
+        self._inputs: Recent[str, Heads] = Recent(2)
+
+    def check(self, case: Case, chunk: Chunk) -> None:
+        """Check the decisions of a stretch of journal."""
+        _check_intents(case, chunk)
+        self._check_contexts(case, chunk)
+        _check_outcomes(case, chunk)
+        _check_links(case, chunk)
+
+    def _check_contexts(self, case: Case, chunk: Chunk) -> None:
+        contexts = chunk.of(RecallContext)
+        intents = case.read((context.intent_id for context in contexts.values()), DecisionIntent)
+        records = case.read((item.memory_id for each in contexts.values() for item in each.items), MemoryRecord)
+        for key, context in contexts.items():
+            intent = intents.get(str(context.intent_id))
+            if intent is not None and intent.governance.recall_requirement is not RecallRequirement.REQUIRED:
+                case.findings.add(Code.OUTCOME_ILLEGAL, key, "a registered control intent takes no context")
+            heads = self._heads(case, context) if context.items else {}
+            for item in context.items:
+                for broken in _card_faults(context, item, heads, records.get(str(item.memory_id))):
+                    case.findings.add(Code.CARD_SOURCE, key, f"card {item.ordinal}: {broken}")
+
+    def _heads(self, case: Case, context: RecallContext) -> Heads:
+        """Return the members of the snapshot that a context was made from, by memory id."""
+        key = str(context.recall_input_id)
+        if key not in self._inputs:
+            queried = case.read([key], RecallInput).get(key)
+            name = None if queried is None else str(queried.knowledge_snapshot_id)
+            snapshot = case.read([name], KnowledgeSnapshot).get(str(name))
+            members = () if snapshot is None else snapshot.members
+            self._inputs.put(
+                key, {str(one.memory_id): (one.event_id, one.disposition, one.scope_variant_id) for one in members}
+            )
+        return self._inputs[key]
 
 
 def _check_intents(case: Case, chunk: Chunk) -> None:
@@ -35,39 +80,120 @@ def _check_intents(case: Case, chunk: Chunk) -> None:
             case.findings.add(Code.OUTCOME_REPEATED, key, ", ".join(sorted(outcomes[key])))
         if known is not None and str(intent.run_id) not in known:
             case.findings.add(Code.RUN_UNKNOWN, key, f"the Runtime knows no {intent.run_id}")
-        if not outcomes[key] and str(intent.run_id) in case.ended:
-            case.findings.add(Code.OUTCOME_MISSING, key, f"{intent.run_id} is over and this intent has no outcome")
 
 
-def _check_contexts(case: Case, chunk: Chunk) -> None:
-    contexts = chunk.of(RecallContext)
-    items = [(key, context, item) for key, context in contexts.items() for item in context.items]
-    records = case.read((item.memory_id for _, _, item in items), MemoryRecord)
-    for key, context, item in items:
-        for broken in _card_faults(context, item, records.get(str(item.memory_id))):
-            case.findings.add(Code.CARD_SOURCE, key, f"card {item.ordinal}: {broken}")
-
-
-def _card_faults(context: RecallContext, item: ContextItem, record: MemoryRecord | None) -> Iterator[str]:
-    if item.card_id != item.card.card_id or item.memory_id != item.card.memory_id:
+def _card_faults(context: RecallContext, item: ContextItem, heads: Heads, record: MemoryRecord | None) -> Iterator[str]:
+    card = item.card
+    if item.card_id != card.card_id or item.memory_id != card.memory_id:
         yield "its id does not follow from its content"
     if item.citation_id != citation_id(context.intent_id, context.recall_input_id, item.card_id, item.ordinal):
         yield "its citation does not follow from its place"
-    if record is not None and item.card.memory_digest != record.payload_digest:
+    if heads.get(str(card.memory_id)) != (card.event_id, card.disposition, card.scope_variant_id):
+        yield "it is no member of the snapshot that was queried"
+    if record is not None and card.memory_digest != record.payload_digest:
         yield f"it was made from other bytes than {item.memory_id} has"
 
 
 def _check_outcomes(case: Case, chunk: Chunk) -> None:
     outcomes = chunk.of(RecallOutcome)
-    intents = {str(outcome.intent_id) for outcome in outcomes.values()}
-    found = case.find(RecallContext, chunk.namespace, "intent_id", intents)
-    contexts = {str(context.intent_id): (key, context) for key, context in found.items()}
+    names = {str(outcome.intent_id) for outcome in outcomes.values()}
+    intents = case.read(names, DecisionIntent)
+    found = case.find(RecallContext, chunk.namespace, "intent_id", names)
+    contexts = {str(context.intent_id): context for context in found.values()}
+    answers = chunk.answers(outcomes)
     for key, outcome in outcomes.items():
-        own_id, context = contexts.get(str(outcome.intent_id), (None, None))
-        named = None if outcome.context_id is None else str(outcome.context_id)
-        if named != own_id:
-            case.findings.add(Code.OUTCOME_CONTEXT, key, f"it names {named}, its intent has {own_id}")
-        cards = sorted(item.citation_id for item in context.items) if context else []
-        if sorted(entry.citation_id for entry in outcome.dispositions) != cards:
-            met = f"{len(outcome.dispositions)} dispositions for {len(cards)} cards, or for others"
-            case.findings.add(Code.DISPOSITIONS, key, met)
+        intent, context = intents.get(str(outcome.intent_id)), contexts.get(str(outcome.intent_id))
+        _check_context(case, key, outcome, context)
+        receipt = answers.get(key)
+        faults = list(_proof_faults(case, outcome))
+        if intent is not None:
+            faults += _intent_faults(outcome, intent, context)
+        if receipt is not None and (outcome.decision_status in CLOSURE_ONLY) != (
+            receipt.authority is Authority.RUNTIME_CLOSURE
+        ):
+            faults.append(f"{outcome.decision_status} was written by authority {receipt.authority}")
+        for fault in faults:
+            case.findings.add(Code.OUTCOME_ILLEGAL, key, fault)
+
+
+def _check_context(case: Case, key: str, outcome: RecallOutcome, context: RecallContext | None) -> None:
+    own = None if context is None else str(context.id)
+    named = None if outcome.context_id is None else str(outcome.context_id)
+    if named != own:
+        case.findings.add(Code.OUTCOME_CONTEXT, key, f"it names {named}, its intent has {own}")
+    cards = sorted(item.citation_id for item in context.items) if context else []
+    if sorted(entry.citation_id for entry in outcome.dispositions) != cards:
+        met = f"{len(outcome.dispositions)} dispositions for {len(cards)} cards, or for others"
+        case.findings.add(Code.DISPOSITIONS, key, met)
+
+
+def _intent_faults(outcome: RecallOutcome, intent: DecisionIntent, context: RecallContext | None) -> Iterator[str]:
+    """Yield what an outcome says otherwise than its intent, or than what its actor was given (spec 9.7)."""
+    for name in (
+        "run_id", "activity_id", "iteration", "arm", "pair", "decision_slot", "artifact_kind", "planned_actor",
+    ):  # fmt: skip
+        if getattr(outcome, name) != getattr(intent, name):
+            yield f"{name} is not its intent's"
+    control = intent.governance.recall_requirement is not RecallRequirement.REQUIRED
+    if (outcome.source_status is SourceStatus.NOT_REQUESTED) != control:
+        yield f"{outcome.source_status} is not what its intent was registered for"
+    if context is not None and context.status.value != outcome.source_status.value:
+        yield f"it says {outcome.source_status}, its context {context.status}"
+    given = outcome.memory_binding_digest
+    if given is not None and given != memory_binding(intent, context).canonical_digest:
+        yield "its actor was given other memory than this decision's"
+
+
+def _proof_faults(case: Case, outcome: RecallOutcome) -> Iterator[str]:
+    """Yield what is wrong with the proof of a blocked source; bytes that are not there are another finding."""
+    if case.artifacts is None or outcome.blocked_proof_digest is None:
+        return
+    try:
+        require_proofs(case.artifacts, [outcome])
+    except NotFoundError:
+        return
+    except VrmError as error:
+        yield str(error)
+
+
+def _check_links(case: Case, chunk: Chunk) -> None:
+    """What an outcome led to must be what it decided (VRM-R08)."""
+    links = chunk.of(OutcomeAttemptLink)
+    if not links:
+        return
+    named = case.load(
+        each for link in links.values() for each in (link.outcome_id, link.attempt_id, link.experience_id)
+    )
+    intents = case.read((each.intent_id for each in named.values() if isinstance(each, RecallOutcome)), DecisionIntent)
+    attempts = {str(link.attempt_id) for link in links.values()}
+    done: dict[str, list[Intervention]] = defaultdict(list)
+    for found in case.find(Intervention, chunk.namespace, "attempt_id", attempts).values():
+        done[str(found.attempt_id)].append(found)
+    for key, link in links.items():
+        outcome, attempt = named.get(str(link.outcome_id)), named.get(str(link.attempt_id))
+        experience = named.get(str(link.experience_id))
+        if isinstance(outcome, RecallOutcome) and isinstance(attempt, Attempt) and isinstance(experience, Experience):
+            intent = intents.get(str(outcome.intent_id))
+            faults = list(_link_faults(link, outcome, attempt))
+            faults += _done_faults(outcome, done[str(attempt.id)])
+            if experience.attempt_id != attempt.id:
+                faults.append("the experience is of another attempt")
+            if intent is not None and intent.evaluation_task_id != attempt.evaluation_task_id:
+                faults.append("the attempt is on another task than the decision")
+            for fault in faults:
+                case.findings.add(Code.ATTEMPT_LINK, key, fault)
+
+
+def _link_faults(link: OutcomeAttemptLink, outcome: RecallOutcome, attempt: Attempt) -> Iterator[str]:
+    if (outcome.run_id, outcome.context_id) != (attempt.run_id, attempt.recall_context_id):
+        yield "the attempt was made in another Run or with another context"
+    if not link.config_digest == attempt.config_digest == outcome.effective_config_digest:
+        yield "the executed configuration is not the decided one"
+
+
+def _done_faults(outcome: RecallOutcome, done: list[Intervention]) -> Iterator[str]:
+    if outcome.intervention_id is not None and outcome.intervention_id not in [each.id for each in done]:
+        yield "the executed intervention is not the one that the outcome names"
+    knobs = [(each.knob.name, each.knob.to_value) for each in done if each.knob is not None]
+    if outcome.proposed_knob is not None and (outcome.proposed_knob, outcome.proposed_value) not in knobs:
+        yield "the executed intervention is not the decided one"

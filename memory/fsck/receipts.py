@@ -1,133 +1,137 @@
-"""Receipts against the journal, both ways; success and no-commit exclude each other."""
+"""Receipts against the journal, both ways, and against the registry of flows.
+
+Every permit has one receipt, which names exactly the rows that it wrote; success and no-commit exclude each other. The
+rules of the registry are checked on what is stored, so that a receipt that was written together with its rows, chain
+and digests included, must still be one that a writer may get.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from memory.fsck.authorizations import check_answers
 from memory.fsck.case import Case, Chunk
-from memory.fsck.report import Code
-from records.appends import AppendReceipt
+from memory.fsck.codes import Code
+from memory.fsck.reading import is_canonical
+from records.appends import AppendReceipt, JournalRow
+from records.base import noun_of
 from records.conflicts import CommitConflict, NoCommit
 from records.errors import VrmError
-from records.flows import FLOWS
+from records.flows import FLOWS, Transition
 from records.outcomes import NoCommitReceipt
-from records.runtime import Authorization
-from records.states import Machine, Phase
-from store.ledger.audit import ScannedReceipt
+from store.ledger.audit import Place, ScannedReceipt
 
-_GROUP: Final = 200
+_GROUP: Final = 500
+_COMPLETE: Final = {
+    Transition.COMMIT_DISTILLATION: (
+        "distillation-batch",
+        "distillation-work-disposition",
+        "distillation-report",
+        "distillation-work-completion",
+    ),
+    Transition.ENQUEUE_DISTILLATION: ("distillation-work-item", "distillation-receipt", "enqueue-transaction"),
+}
+"""What a granted append of more than its primary record holds, one of each (spec 4.14, 8.1)."""
+
+Fault = tuple[Code, str]
 
 
-def check_permits(case: Case, chunk: Chunk) -> None:
-    """Every journal row must stand in the receipt of the permit that it names, at its position."""
-    found = case.scan.receipts(chunk.namespace, sorted({row.permit_key for row in chunk.rows}))
-    receipts = {key: receipt for key, row in found.items() if (receipt := _load(row)) is not None}
-    for row in chunk.rows:
+def read_receipts(case: Case, rows: tuple[JournalRow, ...]) -> dict[str, AppendReceipt]:
+    """Read the receipts of a stretch of journal, checking each one on the way, and that every row stands in one."""
+    found = case.scan.receipts(rows[0].namespace, sorted({row.permit_key for row in rows}))
+    receipts = _check(case, list(found.values()))
+    named = {(key, each) for key, receipt in receipts.items() for each in _pairs(receipt)}
+    for row in rows:
         if row.permit_key not in found:
             case.findings.add(Code.RECEIPT_MISSING, row.id, f"no receipt of permit {row.permit_key}")
-            continue
-        receipt = receipts.get(row.permit_key)
-        if receipt is not None and (row.id, row.position) not in _pairs(receipt):
+        elif row.permit_key in receipts and (row.permit_key, (row.id, row.position)) not in named:
             case.findings.add(Code.RECEIPT_MISMATCH, row.permit_key, f"it does not name {row.id} at {row.position}")
-    _check_proofs(case, chunk)
+    return receipts
 
 
-def _check_proofs(case: Case, chunk: Chunk) -> None:
+def check_unused_receipts(case: Case, namespace: str) -> None:
+    """Check the receipts of permits that wrote no row, because all of their records were there already."""
+    rows = case.scan.unused_receipts(namespace)
+    while group := list(islice(rows, _GROUP)):
+        _check(case, group)
+
+
+def check_proofs(case: Case, chunk: Chunk) -> None:
     """The proof of a no-commit must be the one answer of its authorization."""
     proofs: dict[str, NoCommit] = {**chunk.of(NoCommitReceipt), **chunk.of(CommitConflict)}
-    found = case.scan.receipts(chunk.namespace, sorted({str(proof.authorization_id) for proof in proofs.values()}))
-    for key, proof in proofs.items():
-        row = found.get(str(proof.authorization_id))
-        receipt = None if row is None else _load(row)
-        if receipt is None or str(receipt.no_commit_id) != key or receipt.reason is not proof.reason:
-            met = "its permit has another answer" if row else "its permit has no receipt"
-            case.findings.add(Code.PERMIT_ANSWERED_TWICE, key, f"{met}: {proof.authorization_id}")
+    for row in chunk.rows if proofs else ():
+        proof = proofs.get(row.id)
+        if proof is None:
+            continue
+        receipt = chunk.receipts.get(row.permit_key)
+        transition = Transition.COMMIT_DISTILLATION.value if isinstance(proof, CommitConflict) else proof.transition
+        answer = (row.permit_key, row.id, proof.reason, proof.authorization_digest, transition)
+        if receipt is None or answer != (
+            str(proof.authorization_id),
+            str(receipt.no_commit_id),
+            receipt.reason,
+            receipt.permit_digest,
+            receipt.transition.value,
+        ):
+            met = f"it is not the answer that {proof.authorization_id} has"
+            case.findings.add(Code.PERMIT_ANSWERED_TWICE, row.id, met)
 
 
-def check_receipts(case: Case) -> None:
-    """Every receipt must say what the journal says, and a granted one must answer a known authorization."""
-    rows = case.scan.all_receipts()
-    while group := tuple(islice(rows, _GROUP)):
-        receipts: dict[str, AppendReceipt] = {}
-        for row in group:
-            receipt = _load(row)
-            if receipt is None or _projection(receipt) != row:
-                case.findings.add(Code.RECEIPT_MISMATCH, row.permit_key, "text and columns do not belong together")
-            if receipt is not None:
-                receipts[row.permit_key] = receipt
-        _check_positions(case, receipts)
-        _check_authorizations(case, receipts)
-        case.findings.checked["receipts"] += len(group)
-        case.progress("receipts", case.findings.checked["receipts"], 0)
-
-
-def _check_positions(case: Case, receipts: dict[str, AppendReceipt]) -> None:
-    named = sorted({record_id for receipt in receipts.values() for record_id in receipt.record_ids})
-    positions = case.scan.positions(named)
+def _check(case: Case, rows: list[ScannedReceipt]) -> dict[str, AppendReceipt]:
+    receipts: dict[str, AppendReceipt] = {}
+    for row in rows:
+        receipt = _load(row)
+        if receipt is None or not _is_projection(receipt, row):
+            case.findings.add(Code.RECEIPT_MISMATCH, row.permit_key, "text and columns do not belong together")
+        if receipt is not None:
+            receipts[row.permit_key] = receipt
+    places = case.places(record_id for receipt in receipts.values() for record_id in receipt.record_ids)
     for key, receipt in receipts.items():
-        if len(receipt.record_ids) != len(receipt.positions):
-            case.findings.add(Code.RECEIPT_MISMATCH, key, "it has not one position for each record")
-            continue
-        for record_id, position in _pairs(receipt):
-            if positions.get(record_id) != (receipt.namespace, position):
-                met = f"{record_id} at {position}, the journal says {positions.get(record_id)}"
-                case.findings.add(Code.RECEIPT_MISMATCH, key, met)
-        alone = receipt.no_commit_id is None or receipt.record_ids == (str(receipt.no_commit_id),)
-        if not alone or (receipt.no_commit_id is None) != (receipt.reason is None):
-            case.findings.add(Code.PERMIT_ANSWERED_TWICE, key, "a no-commit stands beside written records")
+        for code, met in (*_place_faults(receipt, places), *_flow_faults(receipt)):
+            case.findings.add(code, key, met)
+    check_answers(case, receipts)
+    case.findings.checked["receipts"] += len(rows)
+    return receipts
 
 
-def _check_authorizations(case: Case, receipts: dict[str, AppendReceipt]) -> None:
-    if case.runtime is None:
+def _place_faults(receipt: AppendReceipt, places: dict[str, Place]) -> Iterator[Fault]:
+    if len(receipt.record_ids) != len(receipt.positions):
+        yield Code.RECEIPT_MISMATCH, "it has not one position for each record"
         return
-    granted = {key: receipt for key, receipt in receipts.items() if FLOWS[receipt.transition].is_granted}
-    subjects = case.runtime.subjects(Machine.AUTHORIZATION, sorted(granted))
-    for key, receipt in granted.items():
-        subject = subjects.get(key)
-        if subject is None:
-            case.findings.add(Code.AUTHORIZATION_UNKNOWN, key, "the Runtime never granted it")
-            continue
-        for broken in _answers(receipt, subject.body, subject.phase):
-            case.findings.add(Code.AUTHORIZATION_MISMATCH, key, broken)
+    shared = FLOWS[receipt.transition].shared if receipt.committed else frozenset()
+    for record_id, position in _pairs(receipt):
+        place = places.get(record_id)
+        if place is None or (place.namespace, place.position) != (receipt.namespace, position):
+            where = "nowhere" if place is None else f"at {place.namespace}/{place.position}"
+            yield Code.RECEIPT_MISMATCH, f"{record_id} at {position}, the journal has it {where}"
+        elif place.permit_key != receipt.permit_key and noun_of(record_id) not in shared:
+            yield Code.RECEIPT_MISMATCH, f"{record_id} was written under {place.permit_key}"
 
 
-def _answers(receipt: AppendReceipt, body: str, phase: Phase) -> Iterator[str]:
-    """Yield what keeps a receipt from being the answer of an authorization."""
-    try:
-        authorization = Authorization.load(body)
-    except VrmError as error:
-        yield str(error)
+def _flow_faults(receipt: AppendReceipt) -> Iterator[Fault]:
+    """Yield what no writer may do: pairs, kinds and reasons outside the registry, and half an append (spec 6.3)."""
+    flow = FLOWS[receipt.transition]
+    if (receipt.no_commit_id is None) != (receipt.reason is None) or (
+        receipt.no_commit_id is not None and receipt.record_ids != (str(receipt.no_commit_id),)
+    ):
+        yield Code.PERMIT_ANSWERED_TWICE, "a no-commit stands beside written records"
         return
-    if str(authorization.id) != receipt.permit_key:
-        yield f"its body belongs to {authorization.id}"
-    if authorization.canonical_digest != receipt.permit_digest:
-        yield "the receipt answers another body"
-    if receipt.committed and authorization.expected_id not in receipt.record_ids:
-        yield f"{authorization.expected_id} was authorized and not written"
-    wrong = Phase.RETIRED_NO_COMMIT if receipt.committed else Phase.COMMITTED
-    if phase is wrong:
-        yield f"the Runtime has it as {phase}, the Ledger says otherwise"
-
-
-def check_settled(case: Case) -> None:
-    """Every authorization that the Runtime settled must have its receipt in the Ledger."""
-    by_namespace: dict[str, list[str]] = {}
-    for key, subject in case.settled.items():
-        try:
-            by_namespace.setdefault(Authorization.load(subject.body).namespace, []).append(key)
-        except VrmError as error:
-            case.findings.add(Code.AUTHORIZATION_MISMATCH, key, str(error))
-    for namespace, keys in sorted(by_namespace.items()):
-        for start in range(0, len(keys), _GROUP):
-            group = keys[start : start + _GROUP]
-            found = case.scan.receipts(namespace, group)
-            for key in group:
-                if key not in found:
-                    met = f"the Runtime has it as {case.settled[key].phase}, the Ledger has no receipt"
-                    case.findings.add(Code.AUTHORIZATION_UNANSWERED, key, met)
-    case.findings.checked["authorizations"] += len(case.settled)
+    if receipt.authority not in flow.authorities:
+        yield Code.RECEIPT_ILLEGAL, f"{receipt.transition} has no authority {receipt.authority}"
+    if receipt.reason is not None:
+        if receipt.reason not in flow.reasons:
+            yield Code.RECEIPT_ILLEGAL, f"{receipt.transition} has no refusal {receipt.reason}"
+        return
+    nouns = Counter(noun_of(record_id) for record_id in receipt.record_ids)
+    foreign = sorted(nouns.keys() - flow.writes)
+    if foreign or not nouns:
+        yield Code.RECEIPT_ILLEGAL, f"{receipt.transition} writes no {', '.join(foreign) or 'receipt without a record'}"
+    for noun in _COMPLETE.get(receipt.transition, (flow.primary,)) if flow.is_granted else ():
+        if nouns[noun] != 1:
+            yield Code.RECEIPT_ILLEGAL, f"{receipt.transition} holds one {noun}, this one {nouns[noun]}"
 
 
 def _load(row: ScannedReceipt) -> AppendReceipt | None:
@@ -137,14 +141,10 @@ def _load(row: ScannedReceipt) -> AppendReceipt | None:
         return None
 
 
-def _projection(receipt: AppendReceipt) -> ScannedReceipt:
-    return ScannedReceipt(
-        namespace=receipt.namespace,
-        permit_key=receipt.permit_key,
-        permit_digest=receipt.permit_digest,
-        transition=receipt.transition.value,
-        receipt=receipt.canonical.decode(),
-    )
+def _is_projection(receipt: AppendReceipt, row: ScannedReceipt) -> bool:
+    columns = (receipt.namespace, receipt.permit_key, receipt.permit_digest, receipt.transition.value)
+    stored = (row.namespace, row.permit_key, row.permit_digest, row.transition)
+    return columns == stored and is_canonical(receipt, row.receipt)
 
 
 def _pairs(receipt: AppendReceipt) -> list[tuple[str, int]]:

@@ -7,89 +7,14 @@ findings are counted, the first of each code are listed; a note is something to 
 from __future__ import annotations
 
 from collections import Counter
-from enum import StrEnum
 from typing import Final
 
+from memory.fsck.codes import Code
 from records.base import Model, Text
 from records.values import Count
 
 LISTED_PER_CODE: Final = 100
 """How many findings of one code a report lists; the rest are counted only."""
-
-_RESTORE = "The row was changed outside the coordinator; restore the Ledger from a backup."
-_TRACE = "A writer broke a rule of its flow; keep the store as it is and trace the permit named in the journal."
-_RUNTIME = "Ledger and Runtime are of different moments or one was changed; restore both to one moment."
-
-
-class Code(StrEnum):
-    """Every kind of violation."""
-
-    JOURNAL_GAP = "journal_gap"
-    CHAIN_BROKEN = "chain_broken"
-    NAMESPACE_HEAD = "namespace_head"
-    FRONTIER = "frontier"
-    UNKNOWN_KIND = "unknown_kind"
-    ROW_MISSING = "row_missing"
-    ROW_UNJOURNALED = "row_unjournaled"
-    ROW_POSITION = "row_position"
-    PAYLOAD_UNREADABLE = "payload_unreadable"
-    PAYLOAD_NOT_CANONICAL = "payload_not_canonical"
-    PAYLOAD_DIGEST = "payload_digest"
-    ID_MISMATCH = "id_mismatch"
-    COLUMN_MISMATCH = "column_mismatch"
-    CHILD_MISMATCH = "child_mismatch"
-    CHILD_STRAY = "child_stray"
-    REFERENCE_DANGLING = "reference_dangling"
-    HEAD_NOT_FOLD = "head_not_fold"
-    LIFECYCLE_CHAIN = "lifecycle_chain"
-    EVENT_RECORD = "event_record"
-    RECEIPT_MISMATCH = "receipt_mismatch"
-    RECEIPT_MISSING = "receipt_missing"
-    PERMIT_ANSWERED_TWICE = "permit_answered_twice"
-    OUTCOME_MISSING = "outcome_missing"
-    OUTCOME_REPEATED = "outcome_repeated"
-    OUTCOME_CONTEXT = "outcome_context"
-    DISPOSITIONS = "dispositions"
-    CARD_SOURCE = "card_source"
-    RUN_UNKNOWN = "run_unknown"
-    QUEUED_INCOMPLETE = "queued_incomplete"
-    WORK_ITEM_UNRECEIPTED = "work_item_unreceipted"
-    COMPLETION_UNBOUND = "completion_unbound"
-    BUNDLE_BROKEN = "bundle_broken"
-    LINK_MISMATCH = "link_mismatch"
-    SNAPSHOT_MEMBER = "snapshot_member"
-    AUTHORIZATION_UNKNOWN = "authorization_unknown"
-    AUTHORIZATION_MISMATCH = "authorization_mismatch"
-    AUTHORIZATION_UNANSWERED = "authorization_unanswered"
-    ARTIFACT_MISSING = "artifact_missing"
-    ARTIFACT_CHANGED = "artifact_changed"
-
-    @property
-    def remedy(self) -> str:
-        """What to do about it."""
-        if self in _BY_FLOW:
-            return _TRACE
-        if self in _BETWEEN_STORES:
-            return _RUNTIME
-        return _REMEDIES.get(self, _RESTORE)
-
-
-_BY_FLOW: Final = frozenset(
-    {
-        Code.PERMIT_ANSWERED_TWICE, Code.OUTCOME_REPEATED, Code.OUTCOME_CONTEXT, Code.DISPOSITIONS, Code.CARD_SOURCE,
-        Code.QUEUED_INCOMPLETE, Code.WORK_ITEM_UNRECEIPTED, Code.COMPLETION_UNBOUND, Code.LINK_MISMATCH,
-        Code.SNAPSHOT_MEMBER, Code.EVENT_RECORD, Code.BUNDLE_BROKEN,
-    }
-)  # fmt: skip
-_BETWEEN_STORES: Final = frozenset(
-    {Code.RUN_UNKNOWN, Code.AUTHORIZATION_UNKNOWN, Code.AUTHORIZATION_MISMATCH, Code.AUTHORIZATION_UNANSWERED}
-)
-_REMEDIES: Final = {
-    Code.OUTCOME_MISSING: "A finished Run left a decision without its account; run recovery and check again.",
-    Code.UNKNOWN_KIND: "A newer version wrote this store; check it with that version.",
-    Code.ARTIFACT_MISSING: "Restore the bytes into the artifact store; its file name is the digest.",
-    Code.ARTIFACT_CHANGED: "Replace the bytes by a copy with the right digest.",
-}
 
 
 class Violation(Model):

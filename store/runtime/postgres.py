@@ -41,7 +41,7 @@ class PostgresRuntimeReader:
     def subjects(self, machine: Machine, subject_ids: Iterable[str]) -> dict[str, Subject]:
         """Return those subjects that exist, by id."""
         statement = f"SELECT {_NAMES} FROM {SCHEMA}.{table_name(machine)} WHERE id = ANY(%s)"
-        return {row[0]: _subject(machine, row) for row in self._rows(statement, [sorted(subject_ids)])}
+        return {row[0]: subject_of(machine, row) for row in self._rows(statement, [sorted(subject_ids)])}
 
     def find(self, machine: Machine, phases: Iterable[Phase] = (), run_id: str | None = None) -> list[Subject]:
         """Return the subjects in one of the phases, of one Run if given, sorted by id."""
@@ -54,7 +54,7 @@ class PostgresRuntimeReader:
             conditions.append("run_id = %s")
             parameters.append(run_id)
         statement = f"SELECT {_NAMES} FROM {SCHEMA}.{table_name(machine)} WHERE {' AND '.join(conditions)} ORDER BY id"
-        return [_subject(machine, row) for row in self._rows(statement, parameters)]
+        return [subject_of(machine, row) for row in self._rows(statement, parameters)]
 
     def phase_counts(self) -> dict[str, dict[str, int]]:
         """Return how many subjects each machine has in each phase."""
@@ -92,7 +92,7 @@ class PostgresRuntime(PostgresRuntimeReader):
                 table = f"{SCHEMA}.{table_name(machine)}"
                 statement = f"SELECT {_NAMES} FROM {table} WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
                 for row in cursor.execute(own_sql(statement), [ids]).fetchall():
-                    loaded[machine, row[0]] = _subject(machine, row)
+                    loaded[machine, row[0]] = subject_of(machine, row)
             outcome = carry_out(commands, loaded)
             for machine, subjects in _grouped(outcome.created).items():
                 places = ", ".join(["%s"] * len(COLUMNS))
@@ -132,6 +132,7 @@ def _row(subject: Subject) -> tuple[Any, ...]:
     return tuple(str(value) if isinstance(value, str) else value for value in values)
 
 
-def _subject(machine: Machine, row: tuple[Any, ...]) -> Subject:
+def subject_of(machine: Machine, row: tuple[Any, ...]) -> Subject:
+    """Return the subject that a row holds."""
     fields = dict(zip(COLUMNS, row, strict=True))
     return Subject.build(machine=machine, **(fields | {"phase": Phase(fields["phase"])}))

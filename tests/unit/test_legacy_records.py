@@ -123,4 +123,4 @@ def test_a_legacy_id_is_no_member_of_any_snapshot() -> None:
         payload = sample_records()[noun].as_json()
         payload[path][0][name] = str(legacy_record().id)
         with pytest.raises(InvalidRecordError, match="expected an id of the form"):
-            KINDS[noun].model.load(json.dumps(payload))
+            load_record(noun, json.dumps(payload))

@@ -27,19 +27,29 @@ Told = Callable[[str, int, int], None]
 @command
 def ledger(
     appends: Annotated[int, typer.Option(help="Counted appends with one in flight; others do as many.")] = 1000,
+    soak: Annotated[
+        int | None, typer.Option(help="Instead: append this many records and check the store as it grows.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure appends against raw commits and an event store, and the integrity check.
+
+    With --soak: whether memory stays flat over many appends, and whether the check is linear in rows.
 
     \b
     Examples:
       vrm bench ledger
       vrm bench ledger --appends 5000
+      vrm bench ledger --soak 50000 --json | tail -n 1 | jq .fsck_linearity
       vrm bench ledger --json | tail -n 1 | jq .append_vs_raw_commit
     """  # noqa: D301  # \b is an instruction to the help formatter, not an escape
     from evaluation.bench.ledger import bench_ledger  # noqa: PLC0415  # help does without
+    from evaluation.bench.soak import bench_soak  # noqa: PLC0415  # as above
 
-    _show(lambda told: bench_ledger(appends, told), as_json=as_json)
+    if soak is None:
+        _show(lambda told: bench_ledger(appends, told), as_json=as_json)
+    else:
+        _show(lambda told: bench_soak(soak, told), as_json=as_json, show=_print_soak)
 
 
 @app.command("recall", short_help="Measure search and whole proposals.")
@@ -64,13 +74,18 @@ def recall(
     _show(lambda told: bench_recall(records, told, real_model=model), as_json=as_json)
 
 
-def _show(measure: Callable[[Told], dict[str, Any]], *, as_json: bool) -> None:
+def _show(
+    measure: Callable[[Told], dict[str, Any]],
+    *,
+    as_json: bool,
+    show: Callable[[dict[str, Any]], None] | None = None,
+) -> None:
     with progress(quiet=as_json) as told:
         found = measure(told)
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))  # one line, and the last one
     else:
-        _print(found)
+        (show or _print)(found)
 
 
 def _print(found: dict[str, Any]) -> None:
@@ -93,4 +108,20 @@ def _print(found: dict[str, Any]) -> None:
     for name, value in found.items():
         if not isinstance(value, dict) and name not in found["spread"] and name != "benchmark":
             out.print(f"{name}: {'not available' if value is None else value}")
+    out.print(", ".join(f"{name} {value}" for name, value in (found["settings"] | found["machine"]).items()))
+
+
+def _print_soak(found: dict[str, Any]) -> None:
+    out = console()
+    show_title(out, f"Soak: {found['rows']} journal rows, {found['appends']} appends")
+    header = ("rows", "resident MB", "records a second", "appends a second")
+    keys = ("rows", "resident_mb", "rows_per_second", "appends_per_second")
+    show_rows(out, header, ([f"{point[key]:.10g}" for key in keys] for point in found["points"]))
+    show_title(out, "Integrity check as the store grows")
+    header = ("rows", "seconds", "rows a second", "peak MB")
+    keys = ("rows", "seconds", "rows_per_second", "peak_mb")
+    show_rows(out, header, ([f"{check[key]:.10g}" for key in keys] for check in found["checks"]))
+    out.print()
+    for name in ("memory_growth_mb_per_million", "fsck_linearity"):
+        out.print(f"{name}: {found[name]:g} ({found['meaning'][name]})")
     out.print(", ".join(f"{name} {value}" for name, value in (found["settings"] | found["machine"]).items()))
