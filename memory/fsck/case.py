@@ -105,14 +105,14 @@ class Chunk:
     receipts: dict[str, AppendReceipt]
 
     def of(self, model: type[R]) -> dict[str, R]:
-        """Return the records of one model."""
-        return _only(self._by_model.get(model, {}), model)
+        """Return the records of one model, which may be that of a kind or of one of its variants."""
+        return _only(self._by_kind.get(model.kind.noun, {}), model)
 
     @cached_property
-    def _by_model(self) -> dict[type[Record], dict[str, Record]]:
-        found: dict[type[Record], dict[str, Record]] = {}
+    def _by_kind(self) -> dict[str, dict[str, Record]]:
+        found: dict[str, dict[str, Record]] = {}
         for key, record in self.records.items():
-            found.setdefault(type(record), {})[key] = record
+            found.setdefault(record.kind.noun, {})[key] = record
         return found
 
     def answers(self, keys: Container[str]) -> dict[str, AppendReceipt]:

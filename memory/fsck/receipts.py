@@ -15,7 +15,6 @@ from typing import Final
 from memory.fsck.authorizations import check_answers
 from memory.fsck.case import Case, Chunk
 from memory.fsck.codes import Code
-from memory.fsck.reading import is_canonical
 from records.appends import AppendReceipt, JournalRow
 from records.base import noun_of
 from records.conflicts import CommitConflict, NoCommit
@@ -144,7 +143,7 @@ def _load(row: ScannedReceipt) -> AppendReceipt | None:
 def _is_projection(receipt: AppendReceipt, row: ScannedReceipt) -> bool:
     columns = (receipt.namespace, receipt.permit_key, receipt.permit_digest, receipt.transition.value)
     stored = (row.namespace, row.permit_key, row.permit_digest, row.transition)
-    return columns == stored and is_canonical(receipt, row.receipt)
+    return columns == stored and receipt.canonical == row.receipt.encode()
 
 
 def _pairs(receipt: AppendReceipt) -> list[tuple[str, int]]:

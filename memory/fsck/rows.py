@@ -8,9 +8,9 @@ from functools import cache
 
 from memory.fsck.case import Case
 from memory.fsck.codes import Code
-from memory.fsck.reading import is_illegal, read_own
+from memory.fsck.reading import is_illegal
 from records.appends import JournalRow
-from records.base import KINDS, Id, Model, Record
+from records.base import KINDS, Id, Model, Record, load_record
 from records.canonical import digest_bytes
 from records.errors import VrmError
 from store.ledger.audit import Place, ScannedRow, expected_children, expected_columns
@@ -66,7 +66,7 @@ def _check_row(case: Case, row: JournalRow, found: ScannedRow | None) -> Record 
     if digest != row.payload_digest:
         add(Code.PAYLOAD_DIGEST, row.id, f"payload {digest}, journal {row.payload_digest}")
     try:
-        record = read_own(row.noun, found.payload)
+        record = load_record(row.noun, found.payload)
         canonical, own_id = record.payload, str(record.id)
     except VrmError as error:
         add(Code.PAYLOAD_ILLEGAL if is_illegal(error) else Code.PAYLOAD_UNREADABLE, row.id, str(error))
