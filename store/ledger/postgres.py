@@ -25,7 +25,7 @@ from store import owners
 from store.database import Connection, connect, own_sql, read, translated
 from store.ledger.engine import Placed, commit_group, commit_together
 from store.ledger.port import Epoch, FindValue, LedgerReader, Request, require_prefix
-from store.ledger.schema import SCHEMA, column_names, column_value
+from store.ledger.schema import DEFINITION, SCHEMA, column_names, column_value
 from store.owners import Writer
 
 _HEAD_COLUMNS: Final = "scope_variant_id, namespace, event_id, memory_id, disposition, version"
@@ -225,7 +225,7 @@ class PostgresLedger(PostgresReader):
         super().__init__(connect(dsn, holder))
         self._dsn = dsn
         self._holder = holder
-        self._writer = Writer(dsn, holder, SCHEMA)
+        self._writer = Writer(dsn, holder, (SCHEMA, DEFINITION.revision))
 
     def _rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock, translated("ledger"):

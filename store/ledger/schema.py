@@ -199,5 +199,5 @@ APPEND_ONLY: Final[tuple[str, ...]] = tuple(
 MOVABLE: Final[tuple[str, ...]] = tuple(table.name for table in (NAMESPACE_HEADS, VARIANT_HEADS, OWNERS))
 """Tables whose rows move forward by compare-and-swap; they never lose a row."""
 
-DEFINITION: Final = Definition(schema=SCHEMA, metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE)
+DEFINITION: Final = Definition(schema=SCHEMA, revision="1", metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE)
 """What `store.install` makes and checks."""
