@@ -25,6 +25,7 @@ from store.migrations.run import Migration, migrate, migrate_in, planned, transa
 from store.migrations.steps import Steps
 from store.runtime.postgres import PostgresRuntime
 from store.server import DatabaseUrls
+from tests.data.draft_revision import draft
 from tests.support.next_revision import next_chain
 from tests.support.old_stores import FOLDERS, cloned, loaded, stored_bytes, unpack_artifacts
 from tests.support.stores import Addresses, fresh_database
@@ -119,6 +120,17 @@ class TestChain:
             assert [line for line in lines(walked, name) if "alembic_version" not in line] == lines(kept, name)
             mark = f"TABLE {name}.schema_revision"
             assert execute(walked.admin, mark) == execute(kept.admin, mark)
+
+    def test_a_draft_of_a_revision_leads_to_the_definition(
+        self, old: Addresses, migrated: tuple[Addresses, Migration], chain: Chain
+    ) -> None:
+        given, wanted = (
+            [line for line in lines(place) if "alembic_version" not in line] for place in (old, migrated[0])
+        )
+        with undone(old) as connection:
+            raw: Any = connection.connection.driver_connection
+            Steps(raw, "ledger", old.app_role).run(draft(given, wanted, chain))
+            assert describe(raw, "ledger") == wanted
 
 
 class TestKeptStores:

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from store.artifacts import ArtifactStore
@@ -33,21 +35,27 @@ _LEFT_OUT = ("\\", "--", "SET transaction_timeout")  # of psql, comments, unknow
 ROOTS = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
 
 
-def freeze(folder: Path) -> None:
-    """Write a store and leave it in `folder` as `ledger.sql.gz`, `runtime.sql.gz` and `artifacts.tar.gz`."""
+@contextmanager
+def throwaway() -> Iterator[tuple[DatabaseUrls, Path]]:
+    """Give a server with empty databases, and its folder; both are gone afterwards."""
     work = Path(tempfile.mkdtemp(prefix="vrm-freeze-"))
     work.chmod(0o711)  # root's server runs as an unprivileged account, which must get in
     server = EmbeddedPostgres(work / "postgres", work / "sockets", bound=True)
     try:
-        urls = server.start()
+        yield server.start(), work
+    finally:
+        server.stop()
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def freeze(folder: Path) -> None:
+    """Write a store and leave it in `folder` as `ledger.sql.gz`, `runtime.sql.gz` and `artifacts.tar.gz`."""
+    with throwaway() as (urls, work):
         artifacts = work / "artifacts"
         _fill(urls, artifacts)
         _write(folder / "ledger.sql.gz", _dump(urls.ledger_admin, LEDGER.schema))
         _write(folder / "runtime.sql.gz", _dump(urls.runtime_admin, RUNTIME.schema))
         _write(folder / "artifacts.tar.gz", _packed(artifacts))
-    finally:
-        server.stop()
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _fill(urls: DatabaseUrls, artifacts: Path) -> None:

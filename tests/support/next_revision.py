@@ -53,11 +53,11 @@ def next_definition() -> Definition:
     present = LEDGER.definition
     metadata = sa.MetaData(schema=present.schema)
     for table in present.metadata.sorted_tables:
-        if table.name != "hypotheses":
-            table.to_metadata(metadata)
-    columns = present.metadata.tables["ledger.hypotheses"].columns
-    hypotheses = [sa.Column(column.name, column.type, nullable=column.nullable) for column in columns]
-    sa.Table("hypotheses", metadata, *hypotheses, sa.PrimaryKeyConstraint("namespace", "id"))
+        table.to_metadata(metadata)
+    hypotheses = metadata.tables["ledger.hypotheses"]
+    hypotheses.constraints -= {each for each in hypotheses.constraints if isinstance(each, sa.UniqueConstraint)}
+    hypotheses.c.id.primary_key = False
+    hypotheses.append_constraint(sa.PrimaryKeyConstraint("namespace", "id"))
     attempts = metadata.tables["ledger.attempts"]
     attempts.append_column(sa.Column("dataset_root", sa.Text, nullable=False))
     attempts.c.corpus.constraints.clear()
