@@ -6,6 +6,7 @@ index, and gives a table another primary key.
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,9 +52,8 @@ def upgrade(steps):
 def next_definition() -> Definition:
     """Return the Ledger's definition as it would be with that revision."""
     present = LEDGER.definition
-    metadata = sa.MetaData(schema=present.schema)
-    for table in present.metadata.sorted_tables:
-        table.to_metadata(metadata)
+    # A copy that keeps the order of constraints: the server numbers those without a name in that order.
+    metadata: sa.MetaData = pickle.loads(pickle.dumps(present.metadata))  # noqa: S301  # our own bytes
     hypotheses = metadata.tables["ledger.hypotheses"]
     hypotheses.constraints -= {each for each in hypotheses.constraints if isinstance(each, sa.UniqueConstraint)}
     hypotheses.c.id.primary_key = False
