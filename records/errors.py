@@ -8,6 +8,8 @@
     ├── NotFoundError                an id that the store does not hold
     ├── IdentityConflictError        same identity or key, other bytes; nothing written
     ├── IntegrityError               stored rows contradict each other; fail closed
+    │   └── SchemaError              ... as a schema that is missing, foreign, partial or of an unknown revision
+    │       └── OutdatedSchemaError  ... as a whole one of an earlier revision, which `vrm migrate` brings up to date
     ├── IllegalTransitionError       a state machine has no such arrow
     ├── StaleError                   an expected version, generation or head has moved on
     ├── FencedError                  another owner has claimed the resource
@@ -73,6 +75,14 @@ class IdentityConflictError(VrmError):
 
 class IntegrityError(VrmError):
     """Stored rows contradict each other."""
+
+
+class SchemaError(IntegrityError):
+    """A database holds another schema than this program's, or a damaged one; nothing was touched."""
+
+
+class OutdatedSchemaError(SchemaError):
+    """A database holds an earlier revision of the schema; `vrm migrate` brings it up to date."""
 
 
 class IllegalTransitionError(VrmError):

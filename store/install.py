@@ -2,9 +2,9 @@
 
 Rules kept here:
 
-- a schema that is ours carries a revision row; one of the same name without it is foreign and is never touched;
 - everything is made in one transaction, so a half-made schema cannot be met;
-- opening compares the revision and the digest of the definition and refuses what is unknown or partial;
+- opening compares the marks (`store.marks`) with the definition and refuses what is unknown or partial; an earlier
+  revision is refused with the remedy and is brought up to date by `store.migrations` alone;
 - append-only tables get triggers against UPDATE, DELETE and TRUNCATE, and the application role gets no more than it
   needs.
 """
@@ -20,10 +20,13 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from records.canonical import digest_bytes
-from records.errors import IntegrityError, InvalidInputError, UnavailableError
-from store.database import Connection, connect, one, translated
+from records.errors import InvalidInputError, SchemaError, UnavailableError
+from store import marks
+from store.database import Connection, connect, translated
+from store.shape import require_shape
 
-REVISION: Final = "1"
+ALONE: Final = "SELECT pg_advisory_xact_lock(hashtext('vrm install'))"
+"""Who makes or migrates a schema does so alone in its database."""
 
 _REFUSE: Final = """
 CREATE FUNCTION {schema}.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -44,9 +47,10 @@ _GUARDED: Final = """
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """A schema as this program wants it."""
+    """A schema as this program wants it; `revision` is the last one of its chain in `store.migrations`."""
 
     schema: str
+    revision: str
     metadata: sa.MetaData
     append_only: tuple[str, ...]
     movable: tuple[str, ...]
@@ -72,18 +76,19 @@ def install(admin_dsn: str, application_role: str, definition: Definition) -> No
     """Make the schema if the database has none, or check that it has this one.
 
     Raises:
-        IntegrityError: the database holds a schema of that name that is not this program's, or another revision of it.
+        OutdatedSchemaError: the database holds an earlier revision of it.
+        SchemaError: the database holds a schema of that name that is not this program's, or a later revision of it.
         UnavailableError: the server cannot be reached, or the role may not create a schema.
     """
     connection = connect(admin_dsn, "install")
     try:
         with translated("install"), connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(hashtext('vrm install'))")
-            if _exists(connection, definition.schema):
+            connection.execute(ALONE)
+            if marks.exists(connection, definition.schema):
                 check(connection, definition)
             else:
-                _require_creator(connection)
-                _create(connection, application_role, definition)
+                require_creator(connection)
+                create(connection, application_role, definition)
     finally:
         connection.close()
 
@@ -92,41 +97,22 @@ def check(connection: Connection, definition: Definition) -> None:
     """Refuse a database that does not hold exactly this schema.
 
     Raises:
-        IntegrityError: the schema is missing, foreign, partial or of another revision.
+        OutdatedSchemaError: the schema is of an earlier revision.
+        SchemaError: the schema is missing, foreign, partial or of an unknown revision.
     """
     schema = definition.schema
-    if not _exists(connection, schema):
-        raise IntegrityError("database", f"no schema {schema}", "Run `vrm up` once to create it.")
-    if one(connection.execute("SELECT to_regclass(%s)", [f"{schema}.schema_revision"]).fetchone()) is None:
-        raise IntegrityError(
-            "database", f"a foreign schema {schema}", "Give a database of its own to vrm; this one was left untouched."
-        )
-    row = connection.execute(
-        _sql("SELECT revision, definition_digest FROM {schema}.schema_revision", schema)
-    ).fetchone()
-    if row != (REVISION, definition.digest):
-        found = row[0] if row else "none"
-        raise IntegrityError(
-            f"{schema}.schema_revision", found, f"This program needs revision {REVISION}; use the version that made it."
-        )
-    wanted = {table.name for table in definition.metadata.sorted_tables}
-    listed = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [schema]).fetchall()
-    missing = sorted(wanted - {name for (name,) in listed})
-    if missing:
-        raise IntegrityError(f"{schema} tables", ", ".join(missing), "The schema is partial; restore it from a backup.")
+    found = marks.read(connection, schema)
+    marks.require(found, schema, definition.revision, definition.digest)
+    require_shape(connection, definition.metadata)
     guarded = {name for (name,) in connection.execute(_GUARDED, [schema]).fetchall()}
     open_tables = sorted(set(definition.append_only) - guarded)
     if open_tables:
-        raise IntegrityError(
+        raise SchemaError(
             f"{schema} triggers", ", ".join(open_tables), "These tables could be changed; restore the schema."
         )
 
 
-def _exists(connection: Connection, schema: str) -> bool:
-    return bool(one(connection.execute("SELECT to_regnamespace(%s) IS NOT NULL", [schema]).fetchone()))
-
-
-def _require_creator(connection: Connection) -> None:
+def require_creator(connection: Connection) -> None:
     """Refuse a role that may not create a schema, before the database does it in its own words."""
     row = connection.execute(
         "SELECT current_user, current_database(), has_database_privilege(current_database(), 'CREATE')"
@@ -136,7 +122,8 @@ def _require_creator(connection: Connection) -> None:
         raise UnavailableError("database role", row[0], remedy)
 
 
-def _create(connection: Connection, role: str, definition: Definition) -> None:
+def create(connection: Connection, role: str, definition: Definition) -> None:
+    """Make the schema from its definition, with its marks, in the transaction of the caller."""
     schema = definition.schema
     if not role.replace("_", "").isalnum():
         raise InvalidInputError("application role", role, "Use letters, digits and underscores.")
@@ -145,15 +132,8 @@ def _create(connection: Connection, role: str, definition: Definition) -> None:
         connection.execute(statement)
     connection.execute(_sql(_REFUSE, schema))
     for table in definition.append_only:
-        _guard_table(connection, schema, table)
-    connection.execute(
-        _sql(
-            "CREATE TABLE {schema}.schema_revision (revision text PRIMARY KEY, definition_digest text NOT NULL)", schema
-        )
-    )
-    connection.execute(
-        _sql("INSERT INTO {schema}.schema_revision VALUES (%s, %s)", schema), [REVISION, definition.digest]
-    )
+        guard_table(connection, schema, table)
+    marks.make(connection, schema, definition.revision, definition.digest)
     grants = sql.Identifier(role)
     connection.execute(_sql("GRANT USAGE ON SCHEMA {schema} TO {role}", schema, role=grants))
     connection.execute(_sql("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}", schema, role=grants))
@@ -163,7 +143,8 @@ def _create(connection: Connection, role: str, definition: Definition) -> None:
         connection.execute(_on("GRANT INSERT, UPDATE ON {table} TO {role}", schema, table, role=grants))
 
 
-def _guard_table(connection: Connection, schema: str, table: str) -> None:
+def guard_table(connection: Connection, schema: str, table: str) -> None:
+    """Make a table append-only, for its owner and for superusers too."""
     for event, scope in (("UPDATE OR DELETE", "ROW"), ("TRUNCATE", "STATEMENT")):
         name = sql.Identifier(f"{table[:40]}_keeps_{scope.lower()}")
         statement = (

@@ -4,7 +4,8 @@ An owner claims a resource once and then opens every transaction with its epoch 
 there is no gap between check and commit. A claim first ends the backend of the previous owner and waits until it is
 gone, so that an owner stopped in the middle of a transaction cannot block its successor. Claims of one resource wait
 for each other, so that none is made between the end of an owner and the new epoch. An owner that finds its connection
-ended asks once more whether it is still the owner, and is told so if it is not.
+ended asks once more whether it is still the owner, and is told so if it is not. A program of another schema revision
+cannot claim: one that was left running does not write into a schema that was migrated meanwhile.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import sqlalchemy as sa
 from psycopg import sql
 
 from records.errors import UnavailableError
+from store import marks
 from store.database import Connection, connect, one, translated
 from store.ledger.port import fenced
 
@@ -63,10 +65,22 @@ def _statement(text: str, schema: str) -> sql.Composed:
     return sql.SQL(text).format(owners=sql.Identifier(schema, "owners"))
 
 
-def claim(connection: Connection, schema: str, resource: str, holder: str) -> int:
-    """Take ownership of a resource with this connection's backend and return the new epoch."""
+def claim(connection: Connection, place: tuple[str, str], resource: str, holder: str) -> int:
+    """Take ownership of a resource with this connection's backend and return the new epoch.
+
+    Args:
+        connection: of the new owner.
+        place: the schema and its revision that the owner's program knows.
+        resource: what is claimed.
+        holder: who claims.
+
+    Raises:
+        SchemaError: the schema has moved to another revision.
+    """
+    schema, revision = place
     with translated("owners"), connection.transaction():
         connection.execute(_ALONE, [f"{schema}.owners {resource}"])
+        marks.require_present(connection, schema, revision)
         connection.execute(_statement(_END_OLD, schema), [resource])
         return int(one(connection.execute(_statement(_CLAIM, schema), [resource, holder]).fetchone()))
 
@@ -111,11 +125,11 @@ class Writer:
     A transaction that was cut short is never repeated here; its outcome is told by asking again under the same key.
     """
 
-    def __init__(self, dsn: str, holder: str, schema: str) -> None:
-        """Connect later, with the first claim, as `holder`."""
+    def __init__(self, dsn: str, holder: str, place: tuple[str, str]) -> None:
+        """Connect later, with the first claim, as `holder`; `place` is the schema and its revision."""
         self._dsn = dsn
         self._holder = f"{holder} writer"
-        self._schema = schema
+        self._schema, self._revision = place
         self._connection: Connection | None = None
         self._claimed: dict[str, int] = {}
         self._lock = threading.RLock()
@@ -123,7 +137,7 @@ class Writer:
     def claim(self, resource: str, holder: str) -> int:
         """Take ownership of a resource and return the new epoch."""
         with self._lock:
-            self._claimed[resource] = claim(self._open(), self._schema, resource, holder)
+            self._claimed[resource] = claim(self._open(), (self._schema, self._revision), resource, holder)
             return self._claimed[resource]
 
     @contextmanager

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from actors.cluster import ClusterInfo, attach, connect, start_local
 from actors.handles import Owners, owners_of
@@ -26,6 +27,9 @@ from store.runtime.postgres import PostgresRuntimeReader
 from store.runtime.schema import DEFINITION as RUNTIME
 from store.server import DatabaseUrls, EmbeddedPostgres, open_databases
 from vrm.home import Home, find_home
+
+if TYPE_CHECKING:
+    from store.migrations.run import Migration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +63,8 @@ def open_stores(home: Home | None = None, environ: Mapping[str, str] | None = No
 
     Raises:
         UnavailableError: no server can be started or reached.
-        IntegrityError: a database holds a foreign, partial or unknown schema.
+        OutdatedSchemaError: a database holds an earlier revision; `migrate_stores` brings it up to date.
+        SchemaError: a database holds a foreign, partial or unknown schema.
     """
     env = os.environ if environ is None else environ
     where = home or home_of(env)
@@ -74,6 +79,37 @@ def open_stores(home: Home | None = None, environ: Mapping[str, str] | None = No
         runtime=PostgresRuntimeReader(urls.runtime_app, "reader"),
         artifacts=ArtifactStore(env.get("VRM_ARTIFACTS_URL", "") or str(where.artifacts)),
     )
+
+
+def migrate_stores(
+    home: Home | None = None, environ: Mapping[str, str] | None = None, *, dry_run: bool = False
+) -> list[Migration]:
+    """Start or find the databases, and bring the schema of each to this program's revision; the Ledger first.
+
+    Both are looked at before the first is changed. Each is one transaction of its own: if the second fails, the first
+    stays migrated, and running it again goes on with the second.
+
+    Returns:
+        What was done to each schema, or with `dry_run` what would be done.
+
+    Raises:
+        UnavailableError: no server can be started or reached, or somebody still writes.
+        SchemaError: a database holds no schema of ours, a partial one, or one of an unknown revision.
+    """
+    from store.migrations import chain  # noqa: PLC0415  # Alembic is loaded for this alone
+    from store.migrations.run import migrate, planned  # noqa: PLC0415  # as above
+
+    env = os.environ if environ is None else environ
+    urls = open_databases(server_of(home or home_of(env)), env)
+    _refuse_one_database(urls)
+    places = [
+        (urls.ledger_admin, urls.ledger_app, chain.LEDGER),
+        (urls.runtime_admin, urls.runtime_app, chain.RUNTIME),
+    ]
+    plans = [planned(admin, each) for admin, _, each in places]
+    if dry_run:
+        return plans
+    return [migrate(admin, address_of(app).role, each) for admin, app, each in places]
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from store.database import connect, own_sql, read, translated
 from store.ledger.engine import commit_group, commit_together
 from store.ledger.port import Epoch, LedgerReader, Request
 from store.ledger.reader import PostgresReader
-from store.ledger.schema import SCHEMA
+from store.ledger.schema import DEFINITION, SCHEMA
 from store.ledger.writing import PostgresTransaction, Remembered, TrustingTransaction
 from store.owners import Writer
 from store.pipeline import Pipeline
@@ -34,7 +34,7 @@ class PostgresLedger(PostgresReader):
         super().__init__(connect(dsn, holder))
         self._dsn = dsn
         self._holder = holder
-        self._writer = Writer(dsn, holder, SCHEMA)
+        self._writer = Writer(dsn, holder, (SCHEMA, DEFINITION.revision))
         self._pipeline: Pipeline | None = None
         self._remembered = Remembered()
         self._trusting = True

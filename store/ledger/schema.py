@@ -267,6 +267,6 @@ END $$
 """Holds an epoch and a journal to the end of the transaction, or refuses: a question that needs no answer to go on."""
 
 DEFINITION: Final = Definition(
-    schema=SCHEMA, metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE, functions=(HOLD,)
+    schema=SCHEMA, revision="2", metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE, functions=(HOLD,)
 )
 """What `store.install` makes and checks."""

@@ -14,7 +14,7 @@ from store.database import connect, own_sql, read, translated
 from store.ledger.port import Epoch
 from store.owners import Writer
 from store.runtime.engine import Key, carry_out, keys_of
-from store.runtime.schema import COLUMNS, SCHEMA, table_name
+from store.runtime.schema import COLUMNS, DEFINITION, SCHEMA, table_name
 
 _NAMES: Final = ", ".join(COLUMNS)
 
@@ -75,7 +75,7 @@ class PostgresRuntime(PostgresRuntimeReader):
     def __init__(self, dsn: str, holder: str) -> None:
         """Connect to read; the writing connection is opened with the first claim."""
         super().__init__(dsn, holder)
-        self._writer = Writer(dsn, holder, SCHEMA)
+        self._writer = Writer(dsn, holder, (SCHEMA, DEFINITION.revision))
 
     def claim(self, resource: str, holder: str) -> Epoch:
         """Take ownership of a resource."""

@@ -43,6 +43,7 @@ OWNERS: Final = owners_table(metadata)
 
 DEFINITION: Final = Definition(
     schema=SCHEMA,
+    revision="2",
     metadata=metadata,
     append_only=(),
     movable=tuple(table.name for table in (*TABLES.values(), OWNERS)),

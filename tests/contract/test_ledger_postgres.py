@@ -96,7 +96,8 @@ class TestAppendOnly:
         for table, verb in rows:
             granted.setdefault(table, set()).add(verb)
         expected = {table: {"SELECT", "INSERT"} for table in APPEND_ONLY}
-        expected |= {table: {"SELECT", "INSERT", "UPDATE"} for table in MOVABLE} | {"schema_revision": {"SELECT"}}
+        expected |= {table: {"SELECT", "INSERT", "UPDATE"} for table in MOVABLE}
+        expected |= {table: {"SELECT"} for table in ("schema_revision", "alembic_version")}
         assert granted == expected
         assert may_create == (False,)
 
@@ -133,7 +134,19 @@ class TestInstall:
             ("UPDATE ledger.schema_revision SET revision = '99'", "99"),
             ("UPDATE ledger.schema_revision SET definition_digest = 'x'", "revision"),
             ("DELETE FROM ledger.schema_revision", "none"),
+            ("UPDATE ledger.alembic_version SET version_num = '7'", "alembic_version"),
             ("DROP TABLE ledger.recall_outcome_attempt_links", "recall_outcome_attempt_links"),
+            ("ALTER TABLE ledger.recall_outcome_attempt_links SET UNLOGGED", "recall_outcome_attempt_links"),
+            ("ALTER TABLE ledger.attempts ALTER seed TYPE numeric", "attempts.seed bigint not null"),
+            ("ALTER TABLE ledger.attempts ALTER contract_id DROP NOT NULL", "attempts.contract_id text not null"),
+            ("ALTER TABLE ledger.attempts RENAME COLUMN corpus TO body", "attempts.corpus"),
+            ("DROP INDEX ledger.ledger_commits_v1_by_id", "ledger_commits_v1_by_id"),
+            ("ALTER TABLE ledger.attempts DROP CONSTRAINT attempts_corpus_check", "check 1 on attempts"),
+            ("ALTER TABLE ledger.attempts DROP CONSTRAINT attempts_pkey, ADD UNIQUE (id)", "primary key 1 on attempts"),
+            (
+                "ALTER TABLE ledger.ledger_commits_v1 DROP CONSTRAINT ledger_commits_v1_noun_id_key",
+                "unique 1 on ledger",
+            ),
             ("ALTER TABLE ledger.attempts DISABLE TRIGGER ALL", "attempts"),
             ("DROP TRIGGER attempts_keeps_row ON ledger.attempts", "attempts"),
         ],

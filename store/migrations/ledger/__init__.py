@@ -1,0 +1,1 @@
+"""The chain of the Ledger's schema."""

@@ -1,0 +1,854 @@
+CREATE TABLE ledger.append_receipts (
+    namespace TEXT NOT NULL,
+    permit_key TEXT NOT NULL,
+    permit_digest TEXT NOT NULL,
+    transition TEXT NOT NULL,
+    receipt TEXT NOT NULL,
+    PRIMARY KEY (namespace, permit_key)
+);
+CREATE TABLE ledger.evaluation_contracts (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id)
+);
+CREATE TABLE ledger.evidence_snapshots (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id)
+);
+CREATE TABLE ledger.hypotheses (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id)
+);
+CREATE TABLE ledger.knowledge_snapshots (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id)
+);
+CREATE TABLE ledger.ledger_commits_v1 (
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    noun TEXT NOT NULL,
+    id TEXT NOT NULL,
+    payload_digest TEXT NOT NULL,
+    chain_digest TEXT NOT NULL,
+    permit_key TEXT NOT NULL,
+    PRIMARY KEY (namespace, position),
+    UNIQUE (noun, id),
+    CHECK (position > 0)
+);
+CREATE TABLE ledger.namespace_heads (
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    chain_digest TEXT NOT NULL,
+    evidence BIGINT NOT NULL,
+    lifecycle BIGINT NOT NULL,
+    retention BIGINT NOT NULL,
+    PRIMARY KEY (namespace),
+    CHECK (position >= greatest(evidence, lifecycle, retention))
+);
+CREATE TABLE ledger.no_commit_receipts (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    authorization_id TEXT NOT NULL,
+    reason TEXT NOT NULL CHECK (reason IN ('PRECONDITION_CONFLICT', 'CANONICAL_RECORD_CONFLICT', 'AUTHORIZED_PAYLOAD_REJECTED', 'RETENTION_FRONTIER_STALE', 'RETENTION_REVOKED', 'LIFECYCLE_HEAD_STALE')),
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT no_commit_receipts_one_authorization_id UNIQUE (authorization_id),
+    UNIQUE (namespace, id)
+);
+CREATE TABLE ledger.owners (
+    resource TEXT NOT NULL,
+    epoch BIGINT NOT NULL,
+    holder TEXT NOT NULL,
+    backend_pid BIGINT NOT NULL,
+    backend_start TEXT NOT NULL,
+    PRIMARY KEY (resource)
+);
+CREATE TABLE ledger.capture_operations (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    snapshot_id TEXT NOT NULL,
+    operation_key TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT capture_operations_one_namespace_operation_key UNIQUE (namespace, operation_key),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
+);
+CREATE TABLE ledger.decision_contract_views (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    contract_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, contract_id) REFERENCES ledger.evaluation_contracts (namespace, id)
+);
+CREATE TABLE ledger.derived_memory_indexes (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    knowledge_snapshot_id TEXT NOT NULL,
+    evidence_snapshot_id TEXT,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, knowledge_snapshot_id) REFERENCES ledger.knowledge_snapshots (namespace, id),
+    FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
+);
+CREATE TABLE ledger.knowledge_candidates (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    evidence_snapshot_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
+);
+CREATE TABLE ledger.recall_input_snapshots (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    knowledge_snapshot_id TEXT NOT NULL,
+    evidence_snapshot_id TEXT,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, knowledge_snapshot_id) REFERENCES ledger.knowledge_snapshots (namespace, id),
+    FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
+);
+CREATE TABLE ledger.decision_intents (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    contract_view_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    activity_id TEXT NOT NULL,
+    iteration BIGINT NOT NULL,
+    arm TEXT,
+    pair TEXT,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT decision_intents_one_run_id_activity_id_iteration UNIQUE (run_id, activity_id, iteration),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, contract_view_id) REFERENCES ledger.decision_contract_views (namespace, id)
+);
+CREATE TABLE ledger.memory_records (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    prior_memory_id TEXT,
+    candidate_id TEXT NOT NULL,
+    record_kind TEXT NOT NULL,
+    family_id TEXT NOT NULL,
+    scope_variant_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, prior_memory_id) REFERENCES ledger.memory_records (namespace, id),
+    FOREIGN KEY(namespace, candidate_id) REFERENCES ledger.knowledge_candidates (namespace, id)
+);
+CREATE TABLE ledger.recall_input_index_builds (
+    parent_id TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    namespace TEXT NOT NULL,
+    index_build_id TEXT NOT NULL,
+    PRIMARY KEY (parent_id, ordinal),
+    FOREIGN KEY(namespace, parent_id) REFERENCES ledger.recall_input_snapshots (namespace, id),
+    FOREIGN KEY(namespace, index_build_id) REFERENCES ledger.derived_memory_indexes (namespace, id)
+);
+CREATE TABLE ledger.decision_recall_contexts (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    intent_id TEXT NOT NULL,
+    recall_input_id TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('ok', 'empty', 'degraded')),
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT decision_recall_contexts_one_intent_id UNIQUE (intent_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, intent_id) REFERENCES ledger.decision_intents (namespace, id),
+    FOREIGN KEY(namespace, recall_input_id) REFERENCES ledger.recall_input_snapshots (namespace, id)
+);
+CREATE TABLE ledger.distillation_decisions (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    candidate_id TEXT NOT NULL,
+    memory_id TEXT,
+    decision TEXT NOT NULL CHECK (decision IN ('rejected', 'deferred', 'promoted_provisional', 'promoted_active', 'promoted_contested')),
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT distillation_decisions_one_candidate_id UNIQUE (candidate_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, candidate_id) REFERENCES ledger.knowledge_candidates (namespace, id),
+    FOREIGN KEY(namespace, memory_id) REFERENCES ledger.memory_records (namespace, id)
+);
+CREATE TABLE ledger.knowledge_lifecycle_events (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    memory_id TEXT NOT NULL,
+    evidence_snapshot_id TEXT NOT NULL,
+    scope_variant_id TEXT NOT NULL,
+    expected_prior TEXT NOT NULL,
+    disposition TEXT NOT NULL CHECK (disposition IN ('provisional', 'active', 'contested', 'superseded', 'retracted')),
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT knowledge_lifecycle_events_one_scope_variant_id_expected_prior UNIQUE (scope_variant_id, expected_prior),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, memory_id) REFERENCES ledger.memory_records (namespace, id),
+    FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
+);
+CREATE TABLE ledger.attempts (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    hypothesis_id TEXT NOT NULL,
+    contract_id TEXT NOT NULL,
+    recall_context_id TEXT,
+    run_id TEXT NOT NULL,
+    evaluation_task_id TEXT NOT NULL,
+    task_scope_id TEXT NOT NULL,
+    corpus TEXT NOT NULL CHECK (corpus IN ('development', 'evaluation')),
+    seed BIGINT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, hypothesis_id) REFERENCES ledger.hypotheses (namespace, id),
+    FOREIGN KEY(namespace, contract_id) REFERENCES ledger.evaluation_contracts (namespace, id),
+    FOREIGN KEY(namespace, recall_context_id) REFERENCES ledger.decision_recall_contexts (namespace, id)
+);
+CREATE TABLE ledger.decision_recall_context_items (
+    parent_id TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    namespace TEXT NOT NULL,
+    citation_id TEXT NOT NULL,
+    card_id TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    PRIMARY KEY (parent_id, ordinal),
+    FOREIGN KEY(namespace, parent_id) REFERENCES ledger.decision_recall_contexts (namespace, id),
+    FOREIGN KEY(namespace, memory_id) REFERENCES ledger.memory_records (namespace, id)
+);
+CREATE TABLE ledger.knowledge_snapshot_members (
+    parent_id TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    namespace TEXT NOT NULL,
+    scope_variant_id TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    event_id TEXT NOT NULL,
+    disposition TEXT NOT NULL CHECK (disposition IN ('provisional', 'active', 'contested', 'superseded', 'retracted')),
+    PRIMARY KEY (parent_id, ordinal),
+    FOREIGN KEY(namespace, parent_id) REFERENCES ledger.knowledge_snapshots (namespace, id),
+    FOREIGN KEY(namespace, memory_id) REFERENCES ledger.memory_records (namespace, id),
+    FOREIGN KEY(namespace, event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id)
+);
+CREATE TABLE ledger.memory_relations (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    source_memory_id TEXT NOT NULL,
+    target_memory_id TEXT NOT NULL,
+    event_id TEXT NOT NULL,
+    relation TEXT NOT NULL CHECK (relation IN ('supersedes', 'contests')),
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, source_memory_id) REFERENCES ledger.memory_records (namespace, id),
+    FOREIGN KEY(namespace, target_memory_id) REFERENCES ledger.memory_records (namespace, id),
+    FOREIGN KEY(namespace, event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id)
+);
+CREATE TABLE ledger.scope_variant_heads (
+    scope_variant_id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    event_id TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    disposition TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    PRIMARY KEY (scope_variant_id),
+    FOREIGN KEY(namespace, event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id),
+    FOREIGN KEY(namespace, memory_id) REFERENCES ledger.memory_records (namespace, id)
+);
+CREATE TABLE ledger.interventions (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    attempt_id TEXT NOT NULL,
+    hypothesis_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id),
+    FOREIGN KEY(namespace, hypothesis_id) REFERENCES ledger.hypotheses (namespace, id)
+);
+CREATE TABLE ledger.observations (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    attempt_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id)
+);
+CREATE TABLE ledger.observation_artifacts (
+    parent_id TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    namespace TEXT NOT NULL,
+    role TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    PRIMARY KEY (parent_id, ordinal),
+    FOREIGN KEY(namespace, parent_id) REFERENCES ledger.observations (namespace, id)
+);
+CREATE TABLE ledger.recall_decision_outcomes (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    intent_id TEXT NOT NULL,
+    context_id TEXT,
+    hypothesis_id TEXT,
+    intervention_id TEXT,
+    run_id TEXT NOT NULL,
+    source_status TEXT NOT NULL CHECK (source_status IN ('blocked', 'not_requested', 'cancelled_before_recall', 'failed_before_recall', 'empty', 'degraded', 'ok')),
+    decision_status TEXT NOT NULL CHECK (decision_status IN ('blocked', 'actor_failed', 'rejected', 'no_op', 'completed', 'cancelled')),
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT recall_decision_outcomes_one_intent_id UNIQUE (intent_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, intent_id) REFERENCES ledger.decision_intents (namespace, id),
+    FOREIGN KEY(namespace, context_id) REFERENCES ledger.decision_recall_contexts (namespace, id),
+    FOREIGN KEY(namespace, hypothesis_id) REFERENCES ledger.hypotheses (namespace, id),
+    FOREIGN KEY(namespace, intervention_id) REFERENCES ledger.interventions (namespace, id)
+);
+CREATE TABLE ledger.trial_provenances (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    attempt_id TEXT NOT NULL,
+    observation_id TEXT NOT NULL,
+    intervention_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT trial_provenances_one_observation_id UNIQUE (observation_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id),
+    FOREIGN KEY(namespace, observation_id) REFERENCES ledger.observations (namespace, id),
+    FOREIGN KEY(namespace, intervention_id) REFERENCES ledger.interventions (namespace, id)
+);
+CREATE TABLE ledger.verifications (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    observation_id TEXT NOT NULL,
+    contract_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, observation_id) REFERENCES ledger.observations (namespace, id),
+    FOREIGN KEY(namespace, contract_id) REFERENCES ledger.evaluation_contracts (namespace, id)
+);
+CREATE TABLE ledger.experiences (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    hypothesis_id TEXT NOT NULL,
+    attempt_id TEXT NOT NULL,
+    observation_id TEXT NOT NULL,
+    verification_id TEXT,
+    intervention_id TEXT,
+    provenance_id TEXT,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT experiences_one_attempt_id UNIQUE (attempt_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, hypothesis_id) REFERENCES ledger.hypotheses (namespace, id),
+    FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id),
+    FOREIGN KEY(namespace, observation_id) REFERENCES ledger.observations (namespace, id),
+    FOREIGN KEY(namespace, verification_id) REFERENCES ledger.verifications (namespace, id),
+    FOREIGN KEY(namespace, intervention_id) REFERENCES ledger.interventions (namespace, id),
+    FOREIGN KEY(namespace, provenance_id) REFERENCES ledger.trial_provenances (namespace, id)
+);
+CREATE TABLE ledger.recall_decision_dispositions (
+    parent_id TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    namespace TEXT NOT NULL,
+    citation_id TEXT NOT NULL,
+    card_id TEXT NOT NULL,
+    verdict TEXT NOT NULL CHECK (verdict IN ('adopted', 'rejected', 'not_considered')),
+    reason TEXT NOT NULL CHECK (reason IN ('adopted_applicable', 'rejected_scope_mismatch', 'rejected_counterevidence', 'rejected_protected_action', 'rejected_stale_dependency', 'rejected_low_expected_utility', 'not_considered_budget', 'not_considered_cancelled', 'not_considered_actor_failed')),
+    PRIMARY KEY (parent_id, ordinal),
+    FOREIGN KEY(namespace, parent_id) REFERENCES ledger.recall_decision_outcomes (namespace, id)
+);
+CREATE TABLE ledger.distillation_work_items (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    experience_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT distillation_work_items_one_experience_id UNIQUE (experience_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, experience_id) REFERENCES ledger.experiences (namespace, id)
+);
+CREATE TABLE ledger.evidence_snapshot_members (
+    parent_id TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    namespace TEXT NOT NULL,
+    experience_id TEXT NOT NULL,
+    bundle_digest TEXT NOT NULL,
+    PRIMARY KEY (parent_id, ordinal),
+    FOREIGN KEY(namespace, parent_id) REFERENCES ledger.evidence_snapshots (namespace, id),
+    FOREIGN KEY(namespace, experience_id) REFERENCES ledger.experiences (namespace, id)
+);
+CREATE TABLE ledger.memory_evidence_links (
+    parent_id TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    namespace TEXT NOT NULL,
+    experience_id TEXT NOT NULL,
+    comparator_id TEXT NOT NULL,
+    observation_id TEXT NOT NULL,
+    verification_id TEXT NOT NULL,
+    intervention_id TEXT NOT NULL,
+    provenance_id TEXT NOT NULL,
+    relation TEXT NOT NULL CHECK (relation IN ('supports', 'contradicts', 'ties')),
+    support_unit_id TEXT NOT NULL,
+    PRIMARY KEY (parent_id, ordinal),
+    FOREIGN KEY(namespace, parent_id) REFERENCES ledger.memory_records (namespace, id),
+    FOREIGN KEY(namespace, experience_id) REFERENCES ledger.experiences (namespace, id),
+    FOREIGN KEY(namespace, comparator_id) REFERENCES ledger.experiences (namespace, id),
+    FOREIGN KEY(namespace, observation_id) REFERENCES ledger.observations (namespace, id),
+    FOREIGN KEY(namespace, verification_id) REFERENCES ledger.verifications (namespace, id),
+    FOREIGN KEY(namespace, intervention_id) REFERENCES ledger.interventions (namespace, id),
+    FOREIGN KEY(namespace, provenance_id) REFERENCES ledger.trial_provenances (namespace, id)
+);
+CREATE TABLE ledger.recall_outcome_attempt_links (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    outcome_id TEXT NOT NULL,
+    attempt_id TEXT NOT NULL,
+    experience_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT recall_outcome_attempt_links_one_outcome_id UNIQUE (outcome_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, outcome_id) REFERENCES ledger.recall_decision_outcomes (namespace, id),
+    FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id),
+    FOREIGN KEY(namespace, experience_id) REFERENCES ledger.experiences (namespace, id)
+);
+CREATE TABLE ledger.distillation_work_assignments (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    work_item_id TEXT NOT NULL,
+    activity_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT distillation_work_assignments_one_work_item_id UNIQUE (work_item_id),
+    CONSTRAINT distillation_work_assignments_one_activity_id UNIQUE (activity_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id)
+);
+CREATE TABLE ledger.enqueue_transactions (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    work_item_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT enqueue_transactions_one_work_item_id UNIQUE (work_item_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id)
+);
+CREATE TABLE ledger.experience_distillation_receipts (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    experience_id TEXT NOT NULL,
+    work_item_id TEXT,
+    disposition TEXT NOT NULL CHECK (disposition IN ('queued_for_comparison', 'deferred_ineligible', 'not_required', 'abandoned_before_enqueue')),
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT experience_distillation_receipts_one_experience_id UNIQUE (experience_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, experience_id) REFERENCES ledger.experiences (namespace, id),
+    FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id)
+);
+CREATE TABLE ledger.distillation_batches (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    work_item_id TEXT NOT NULL,
+    assignment_id TEXT NOT NULL,
+    evidence_snapshot_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT distillation_batches_one_work_item_id UNIQUE (work_item_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id),
+    FOREIGN KEY(namespace, assignment_id) REFERENCES ledger.distillation_work_assignments (namespace, id),
+    FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
+);
+CREATE TABLE ledger.distillation_reports (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    batch_id TEXT NOT NULL,
+    work_item_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT distillation_reports_one_batch_id UNIQUE (batch_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, batch_id) REFERENCES ledger.distillation_batches (namespace, id),
+    FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id)
+);
+CREATE TABLE ledger.distillation_work_dispositions (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    work_item_id TEXT NOT NULL,
+    batch_id TEXT NOT NULL,
+    candidate_id TEXT,
+    decision_id TEXT,
+    outcome TEXT NOT NULL CHECK (outcome IN ('covered_by_decision', 'deferred_no_comparator', 'rejected_not_comparable', 'rejected_no_candidate')),
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT distillation_work_dispositions_one_work_item_id UNIQUE (work_item_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id),
+    FOREIGN KEY(namespace, batch_id) REFERENCES ledger.distillation_batches (namespace, id),
+    FOREIGN KEY(namespace, candidate_id) REFERENCES ledger.knowledge_candidates (namespace, id),
+    FOREIGN KEY(namespace, decision_id) REFERENCES ledger.distillation_decisions (namespace, id)
+);
+CREATE TABLE ledger.distillation_work_completions (
+    id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    work_item_id TEXT NOT NULL,
+    batch_id TEXT,
+    report_id TEXT,
+    status TEXT NOT NULL CHECK (status IN ('completed', 'dead_letter', 'cancelled')),
+    run_id TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT distillation_work_completions_one_work_item_id UNIQUE (work_item_id),
+    UNIQUE (namespace, id),
+    FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id),
+    FOREIGN KEY(namespace, batch_id) REFERENCES ledger.distillation_batches (namespace, id),
+    FOREIGN KEY(namespace, report_id) REFERENCES ledger.distillation_reports (namespace, id)
+);
+CREATE INDEX evaluation_contracts_by_name ON ledger.evaluation_contracts (namespace, name);
+CREATE INDEX ledger_commits_v1_by_id ON ledger.ledger_commits_v1 (id text_pattern_ops);
+CREATE INDEX no_commit_receipts_by_reason ON ledger.no_commit_receipts (namespace, reason);
+CREATE INDEX capture_operations_by_operation_key ON ledger.capture_operations (namespace, operation_key);
+CREATE INDEX capture_operations_by_snapshot_id ON ledger.capture_operations (namespace, snapshot_id);
+CREATE INDEX decision_contract_views_by_contract_id ON ledger.decision_contract_views (namespace, contract_id);
+CREATE INDEX derived_memory_indexes_by_evidence_snapshot_id ON ledger.derived_memory_indexes (namespace, evidence_snapshot_id);
+CREATE INDEX derived_memory_indexes_by_knowledge_snapshot_id ON ledger.derived_memory_indexes (namespace, knowledge_snapshot_id);
+CREATE INDEX knowledge_candidates_by_evidence_snapshot_id ON ledger.knowledge_candidates (namespace, evidence_snapshot_id);
+CREATE INDEX recall_input_snapshots_by_evidence_snapshot_id ON ledger.recall_input_snapshots (namespace, evidence_snapshot_id);
+CREATE INDEX recall_input_snapshots_by_knowledge_snapshot_id ON ledger.recall_input_snapshots (namespace, knowledge_snapshot_id);
+CREATE INDEX decision_intents_by_activity_id ON ledger.decision_intents (namespace, activity_id);
+CREATE INDEX decision_intents_by_arm ON ledger.decision_intents (namespace, arm);
+CREATE INDEX decision_intents_by_contract_view_id ON ledger.decision_intents (namespace, contract_view_id);
+CREATE INDEX decision_intents_by_iteration ON ledger.decision_intents (namespace, iteration);
+CREATE INDEX decision_intents_by_pair ON ledger.decision_intents (namespace, pair);
+CREATE INDEX decision_intents_by_run_id ON ledger.decision_intents (namespace, run_id);
+CREATE INDEX memory_records_by_candidate_id ON ledger.memory_records (namespace, candidate_id);
+CREATE INDEX memory_records_by_family_id ON ledger.memory_records (namespace, family_id);
+CREATE INDEX memory_records_by_prior_memory_id ON ledger.memory_records (namespace, prior_memory_id);
+CREATE INDEX memory_records_by_record_kind ON ledger.memory_records (namespace, record_kind);
+CREATE INDEX memory_records_by_scope_variant_id ON ledger.memory_records (namespace, scope_variant_id);
+CREATE INDEX decision_recall_contexts_by_recall_input_id ON ledger.decision_recall_contexts (namespace, recall_input_id);
+CREATE INDEX decision_recall_contexts_by_status ON ledger.decision_recall_contexts (namespace, status);
+CREATE INDEX distillation_decisions_by_decision ON ledger.distillation_decisions (namespace, decision);
+CREATE INDEX distillation_decisions_by_memory_id ON ledger.distillation_decisions (namespace, memory_id);
+CREATE INDEX knowledge_lifecycle_events_by_disposition ON ledger.knowledge_lifecycle_events (namespace, disposition);
+CREATE INDEX knowledge_lifecycle_events_by_evidence_snapshot_id ON ledger.knowledge_lifecycle_events (namespace, evidence_snapshot_id);
+CREATE INDEX knowledge_lifecycle_events_by_expected_prior ON ledger.knowledge_lifecycle_events (namespace, expected_prior);
+CREATE INDEX knowledge_lifecycle_events_by_memory_id ON ledger.knowledge_lifecycle_events (namespace, memory_id);
+CREATE INDEX knowledge_lifecycle_events_by_scope_variant_id ON ledger.knowledge_lifecycle_events (namespace, scope_variant_id);
+CREATE INDEX attempts_by_contract_id ON ledger.attempts (namespace, contract_id);
+CREATE INDEX attempts_by_corpus ON ledger.attempts (namespace, corpus);
+CREATE INDEX attempts_by_evaluation_task_id ON ledger.attempts (namespace, evaluation_task_id);
+CREATE INDEX attempts_by_hypothesis_id ON ledger.attempts (namespace, hypothesis_id);
+CREATE INDEX attempts_by_recall_context_id ON ledger.attempts (namespace, recall_context_id);
+CREATE INDEX attempts_by_run_id ON ledger.attempts (namespace, run_id);
+CREATE INDEX attempts_by_seed ON ledger.attempts (namespace, seed);
+CREATE INDEX attempts_by_task_scope_id ON ledger.attempts (namespace, task_scope_id);
+CREATE INDEX memory_relations_by_event_id ON ledger.memory_relations (namespace, event_id);
+CREATE INDEX memory_relations_by_relation ON ledger.memory_relations (namespace, relation);
+CREATE INDEX memory_relations_by_source_memory_id ON ledger.memory_relations (namespace, source_memory_id);
+CREATE INDEX memory_relations_by_target_memory_id ON ledger.memory_relations (namespace, target_memory_id);
+CREATE INDEX interventions_by_attempt_id ON ledger.interventions (namespace, attempt_id);
+CREATE INDEX interventions_by_hypothesis_id ON ledger.interventions (namespace, hypothesis_id);
+CREATE INDEX observations_by_attempt_id ON ledger.observations (namespace, attempt_id);
+CREATE INDEX recall_decision_outcomes_by_context_id ON ledger.recall_decision_outcomes (namespace, context_id);
+CREATE INDEX recall_decision_outcomes_by_decision_status ON ledger.recall_decision_outcomes (namespace, decision_status);
+CREATE INDEX recall_decision_outcomes_by_hypothesis_id ON ledger.recall_decision_outcomes (namespace, hypothesis_id);
+CREATE INDEX recall_decision_outcomes_by_intervention_id ON ledger.recall_decision_outcomes (namespace, intervention_id);
+CREATE INDEX recall_decision_outcomes_by_run_id ON ledger.recall_decision_outcomes (namespace, run_id);
+CREATE INDEX recall_decision_outcomes_by_source_status ON ledger.recall_decision_outcomes (namespace, source_status);
+CREATE INDEX trial_provenances_by_attempt_id ON ledger.trial_provenances (namespace, attempt_id);
+CREATE INDEX trial_provenances_by_intervention_id ON ledger.trial_provenances (namespace, intervention_id);
+CREATE INDEX verifications_by_contract_id ON ledger.verifications (namespace, contract_id);
+CREATE INDEX verifications_by_observation_id ON ledger.verifications (namespace, observation_id);
+CREATE INDEX experiences_by_hypothesis_id ON ledger.experiences (namespace, hypothesis_id);
+CREATE INDEX experiences_by_intervention_id ON ledger.experiences (namespace, intervention_id);
+CREATE INDEX experiences_by_observation_id ON ledger.experiences (namespace, observation_id);
+CREATE INDEX experiences_by_provenance_id ON ledger.experiences (namespace, provenance_id);
+CREATE INDEX experiences_by_verification_id ON ledger.experiences (namespace, verification_id);
+CREATE INDEX recall_outcome_attempt_links_by_attempt_id ON ledger.recall_outcome_attempt_links (namespace, attempt_id);
+CREATE INDEX recall_outcome_attempt_links_by_experience_id ON ledger.recall_outcome_attempt_links (namespace, experience_id);
+CREATE INDEX distillation_work_assignments_by_run_id ON ledger.distillation_work_assignments (namespace, run_id);
+CREATE INDEX experience_distillation_receipts_by_disposition ON ledger.experience_distillation_receipts (namespace, disposition);
+CREATE INDEX experience_distillation_receipts_by_work_item_id ON ledger.experience_distillation_receipts (namespace, work_item_id);
+CREATE INDEX distillation_batches_by_assignment_id ON ledger.distillation_batches (namespace, assignment_id);
+CREATE INDEX distillation_batches_by_evidence_snapshot_id ON ledger.distillation_batches (namespace, evidence_snapshot_id);
+CREATE INDEX distillation_reports_by_work_item_id ON ledger.distillation_reports (namespace, work_item_id);
+CREATE INDEX distillation_work_dispositions_by_batch_id ON ledger.distillation_work_dispositions (namespace, batch_id);
+CREATE INDEX distillation_work_dispositions_by_candidate_id ON ledger.distillation_work_dispositions (namespace, candidate_id);
+CREATE INDEX distillation_work_dispositions_by_decision_id ON ledger.distillation_work_dispositions (namespace, decision_id);
+CREATE INDEX distillation_work_dispositions_by_outcome ON ledger.distillation_work_dispositions (namespace, outcome);
+CREATE INDEX distillation_work_completions_by_batch_id ON ledger.distillation_work_completions (namespace, batch_id);
+CREATE INDEX distillation_work_completions_by_report_id ON ledger.distillation_work_completions (namespace, report_id);
+CREATE INDEX distillation_work_completions_by_run_id ON ledger.distillation_work_completions (namespace, run_id);
+CREATE INDEX distillation_work_completions_by_status ON ledger.distillation_work_completions (namespace, status);
+CREATE FUNCTION "ledger".refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% on %.%: records are append-only', TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME;
+END $$;
+CREATE TRIGGER "decision_contract_views_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."decision_contract_views" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."decision_contract_views" ENABLE ALWAYS TRIGGER "decision_contract_views_keeps_row";
+CREATE TRIGGER "decision_contract_views_keeps_statement" BEFORE TRUNCATE ON "ledger"."decision_contract_views" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."decision_contract_views" ENABLE ALWAYS TRIGGER "decision_contract_views_keeps_statement";
+CREATE TRIGGER "decision_intents_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."decision_intents" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."decision_intents" ENABLE ALWAYS TRIGGER "decision_intents_keeps_row";
+CREATE TRIGGER "decision_intents_keeps_statement" BEFORE TRUNCATE ON "ledger"."decision_intents" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."decision_intents" ENABLE ALWAYS TRIGGER "decision_intents_keeps_statement";
+CREATE TRIGGER "decision_recall_contexts_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."decision_recall_contexts" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."decision_recall_contexts" ENABLE ALWAYS TRIGGER "decision_recall_contexts_keeps_row";
+CREATE TRIGGER "decision_recall_contexts_keeps_statement" BEFORE TRUNCATE ON "ledger"."decision_recall_contexts" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."decision_recall_contexts" ENABLE ALWAYS TRIGGER "decision_recall_contexts_keeps_statement";
+CREATE TRIGGER "evaluation_contracts_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."evaluation_contracts" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."evaluation_contracts" ENABLE ALWAYS TRIGGER "evaluation_contracts_keeps_row";
+CREATE TRIGGER "evaluation_contracts_keeps_statement" BEFORE TRUNCATE ON "ledger"."evaluation_contracts" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."evaluation_contracts" ENABLE ALWAYS TRIGGER "evaluation_contracts_keeps_statement";
+CREATE TRIGGER "hypotheses_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."hypotheses" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."hypotheses" ENABLE ALWAYS TRIGGER "hypotheses_keeps_row";
+CREATE TRIGGER "hypotheses_keeps_statement" BEFORE TRUNCATE ON "ledger"."hypotheses" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."hypotheses" ENABLE ALWAYS TRIGGER "hypotheses_keeps_statement";
+CREATE TRIGGER "attempts_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."attempts" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."attempts" ENABLE ALWAYS TRIGGER "attempts_keeps_row";
+CREATE TRIGGER "attempts_keeps_statement" BEFORE TRUNCATE ON "ledger"."attempts" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."attempts" ENABLE ALWAYS TRIGGER "attempts_keeps_statement";
+CREATE TRIGGER "observations_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."observations" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."observations" ENABLE ALWAYS TRIGGER "observations_keeps_row";
+CREATE TRIGGER "observations_keeps_statement" BEFORE TRUNCATE ON "ledger"."observations" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."observations" ENABLE ALWAYS TRIGGER "observations_keeps_statement";
+CREATE TRIGGER "verifications_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."verifications" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."verifications" ENABLE ALWAYS TRIGGER "verifications_keeps_row";
+CREATE TRIGGER "verifications_keeps_statement" BEFORE TRUNCATE ON "ledger"."verifications" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."verifications" ENABLE ALWAYS TRIGGER "verifications_keeps_statement";
+CREATE TRIGGER "interventions_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."interventions" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."interventions" ENABLE ALWAYS TRIGGER "interventions_keeps_row";
+CREATE TRIGGER "interventions_keeps_statement" BEFORE TRUNCATE ON "ledger"."interventions" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."interventions" ENABLE ALWAYS TRIGGER "interventions_keeps_statement";
+CREATE TRIGGER "trial_provenances_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."trial_provenances" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."trial_provenances" ENABLE ALWAYS TRIGGER "trial_provenances_keeps_row";
+CREATE TRIGGER "trial_provenances_keeps_statement" BEFORE TRUNCATE ON "ledger"."trial_provenances" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."trial_provenances" ENABLE ALWAYS TRIGGER "trial_provenances_keeps_statement";
+CREATE TRIGGER "experiences_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."experiences" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."experiences" ENABLE ALWAYS TRIGGER "experiences_keeps_row";
+CREATE TRIGGER "experiences_keeps_statement" BEFORE TRUNCATE ON "ledger"."experiences" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."experiences" ENABLE ALWAYS TRIGGER "experiences_keeps_statement";
+CREATE TRIGGER "distillation_work_items_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."distillation_work_items" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_work_items" ENABLE ALWAYS TRIGGER "distillation_work_items_keeps_row";
+CREATE TRIGGER "distillation_work_items_keeps_statement" BEFORE TRUNCATE ON "ledger"."distillation_work_items" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_work_items" ENABLE ALWAYS TRIGGER "distillation_work_items_keeps_statement";
+CREATE TRIGGER "experience_distillation_receipts_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."experience_distillation_receipts" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."experience_distillation_receipts" ENABLE ALWAYS TRIGGER "experience_distillation_receipts_keeps_row";
+CREATE TRIGGER "experience_distillation_receipts_keeps_statement" BEFORE TRUNCATE ON "ledger"."experience_distillation_receipts" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."experience_distillation_receipts" ENABLE ALWAYS TRIGGER "experience_distillation_receipts_keeps_statement";
+CREATE TRIGGER "enqueue_transactions_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."enqueue_transactions" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."enqueue_transactions" ENABLE ALWAYS TRIGGER "enqueue_transactions_keeps_row";
+CREATE TRIGGER "enqueue_transactions_keeps_statement" BEFORE TRUNCATE ON "ledger"."enqueue_transactions" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."enqueue_transactions" ENABLE ALWAYS TRIGGER "enqueue_transactions_keeps_statement";
+CREATE TRIGGER "distillation_work_assignments_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."distillation_work_assignments" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_work_assignments" ENABLE ALWAYS TRIGGER "distillation_work_assignments_keeps_row";
+CREATE TRIGGER "distillation_work_assignments_keeps_statement" BEFORE TRUNCATE ON "ledger"."distillation_work_assignments" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_work_assignments" ENABLE ALWAYS TRIGGER "distillation_work_assignments_keeps_statement";
+CREATE TRIGGER "distillation_batches_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."distillation_batches" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_batches" ENABLE ALWAYS TRIGGER "distillation_batches_keeps_row";
+CREATE TRIGGER "distillation_batches_keeps_statement" BEFORE TRUNCATE ON "ledger"."distillation_batches" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_batches" ENABLE ALWAYS TRIGGER "distillation_batches_keeps_statement";
+CREATE TRIGGER "distillation_work_dispositions_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."distillation_work_dispositions" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_work_dispositions" ENABLE ALWAYS TRIGGER "distillation_work_dispositions_keeps_row";
+CREATE TRIGGER "distillation_work_dispositions_keeps_statement" BEFORE TRUNCATE ON "ledger"."distillation_work_dispositions" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_work_dispositions" ENABLE ALWAYS TRIGGER "distillation_work_dispositions_keeps_statement";
+CREATE TRIGGER "distillation_reports_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."distillation_reports" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_reports" ENABLE ALWAYS TRIGGER "distillation_reports_keeps_row";
+CREATE TRIGGER "distillation_reports_keeps_statement" BEFORE TRUNCATE ON "ledger"."distillation_reports" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_reports" ENABLE ALWAYS TRIGGER "distillation_reports_keeps_statement";
+CREATE TRIGGER "distillation_work_completions_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."distillation_work_completions" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_work_completions" ENABLE ALWAYS TRIGGER "distillation_work_completions_keeps_row";
+CREATE TRIGGER "distillation_work_completions_keeps_statement" BEFORE TRUNCATE ON "ledger"."distillation_work_completions" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_work_completions" ENABLE ALWAYS TRIGGER "distillation_work_completions_keeps_statement";
+CREATE TRIGGER "evidence_snapshots_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."evidence_snapshots" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."evidence_snapshots" ENABLE ALWAYS TRIGGER "evidence_snapshots_keeps_row";
+CREATE TRIGGER "evidence_snapshots_keeps_statement" BEFORE TRUNCATE ON "ledger"."evidence_snapshots" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."evidence_snapshots" ENABLE ALWAYS TRIGGER "evidence_snapshots_keeps_statement";
+CREATE TRIGGER "capture_operations_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."capture_operations" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."capture_operations" ENABLE ALWAYS TRIGGER "capture_operations_keeps_row";
+CREATE TRIGGER "capture_operations_keeps_statement" BEFORE TRUNCATE ON "ledger"."capture_operations" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."capture_operations" ENABLE ALWAYS TRIGGER "capture_operations_keeps_statement";
+CREATE TRIGGER "knowledge_candidates_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."knowledge_candidates" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."knowledge_candidates" ENABLE ALWAYS TRIGGER "knowledge_candidates_keeps_row";
+CREATE TRIGGER "knowledge_candidates_keeps_statement" BEFORE TRUNCATE ON "ledger"."knowledge_candidates" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."knowledge_candidates" ENABLE ALWAYS TRIGGER "knowledge_candidates_keeps_statement";
+CREATE TRIGGER "memory_records_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."memory_records" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."memory_records" ENABLE ALWAYS TRIGGER "memory_records_keeps_row";
+CREATE TRIGGER "memory_records_keeps_statement" BEFORE TRUNCATE ON "ledger"."memory_records" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."memory_records" ENABLE ALWAYS TRIGGER "memory_records_keeps_statement";
+CREATE TRIGGER "knowledge_lifecycle_events_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."knowledge_lifecycle_events" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."knowledge_lifecycle_events" ENABLE ALWAYS TRIGGER "knowledge_lifecycle_events_keeps_row";
+CREATE TRIGGER "knowledge_lifecycle_events_keeps_statement" BEFORE TRUNCATE ON "ledger"."knowledge_lifecycle_events" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."knowledge_lifecycle_events" ENABLE ALWAYS TRIGGER "knowledge_lifecycle_events_keeps_statement";
+CREATE TRIGGER "distillation_decisions_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."distillation_decisions" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_decisions" ENABLE ALWAYS TRIGGER "distillation_decisions_keeps_row";
+CREATE TRIGGER "distillation_decisions_keeps_statement" BEFORE TRUNCATE ON "ledger"."distillation_decisions" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."distillation_decisions" ENABLE ALWAYS TRIGGER "distillation_decisions_keeps_statement";
+CREATE TRIGGER "memory_relations_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."memory_relations" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."memory_relations" ENABLE ALWAYS TRIGGER "memory_relations_keeps_row";
+CREATE TRIGGER "memory_relations_keeps_statement" BEFORE TRUNCATE ON "ledger"."memory_relations" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."memory_relations" ENABLE ALWAYS TRIGGER "memory_relations_keeps_statement";
+CREATE TRIGGER "recall_decision_outcomes_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."recall_decision_outcomes" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."recall_decision_outcomes" ENABLE ALWAYS TRIGGER "recall_decision_outcomes_keeps_row";
+CREATE TRIGGER "recall_decision_outcomes_keeps_statement" BEFORE TRUNCATE ON "ledger"."recall_decision_outcomes" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."recall_decision_outcomes" ENABLE ALWAYS TRIGGER "recall_decision_outcomes_keeps_statement";
+CREATE TRIGGER "recall_outcome_attempt_links_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."recall_outcome_attempt_links" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."recall_outcome_attempt_links" ENABLE ALWAYS TRIGGER "recall_outcome_attempt_links_keeps_row";
+CREATE TRIGGER "recall_outcome_attempt_links_keeps_statement" BEFORE TRUNCATE ON "ledger"."recall_outcome_attempt_links" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."recall_outcome_attempt_links" ENABLE ALWAYS TRIGGER "recall_outcome_attempt_links_keeps_statement";
+CREATE TRIGGER "no_commit_receipts_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."no_commit_receipts" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."no_commit_receipts" ENABLE ALWAYS TRIGGER "no_commit_receipts_keeps_row";
+CREATE TRIGGER "no_commit_receipts_keeps_statement" BEFORE TRUNCATE ON "ledger"."no_commit_receipts" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."no_commit_receipts" ENABLE ALWAYS TRIGGER "no_commit_receipts_keeps_statement";
+CREATE TRIGGER "knowledge_snapshots_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."knowledge_snapshots" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."knowledge_snapshots" ENABLE ALWAYS TRIGGER "knowledge_snapshots_keeps_row";
+CREATE TRIGGER "knowledge_snapshots_keeps_statement" BEFORE TRUNCATE ON "ledger"."knowledge_snapshots" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."knowledge_snapshots" ENABLE ALWAYS TRIGGER "knowledge_snapshots_keeps_statement";
+CREATE TRIGGER "derived_memory_indexes_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."derived_memory_indexes" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."derived_memory_indexes" ENABLE ALWAYS TRIGGER "derived_memory_indexes_keeps_row";
+CREATE TRIGGER "derived_memory_indexes_keeps_statement" BEFORE TRUNCATE ON "ledger"."derived_memory_indexes" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."derived_memory_indexes" ENABLE ALWAYS TRIGGER "derived_memory_indexes_keeps_statement";
+CREATE TRIGGER "recall_input_snapshots_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."recall_input_snapshots" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."recall_input_snapshots" ENABLE ALWAYS TRIGGER "recall_input_snapshots_keeps_row";
+CREATE TRIGGER "recall_input_snapshots_keeps_statement" BEFORE TRUNCATE ON "ledger"."recall_input_snapshots" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."recall_input_snapshots" ENABLE ALWAYS TRIGGER "recall_input_snapshots_keeps_statement";
+CREATE TRIGGER "decision_recall_context_items_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."decision_recall_context_items" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."decision_recall_context_items" ENABLE ALWAYS TRIGGER "decision_recall_context_items_keeps_row";
+CREATE TRIGGER "decision_recall_context_items_keeps_statement" BEFORE TRUNCATE ON "ledger"."decision_recall_context_items" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."decision_recall_context_items" ENABLE ALWAYS TRIGGER "decision_recall_context_items_keeps_statement";
+CREATE TRIGGER "observation_artifacts_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."observation_artifacts" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."observation_artifacts" ENABLE ALWAYS TRIGGER "observation_artifacts_keeps_row";
+CREATE TRIGGER "observation_artifacts_keeps_statement" BEFORE TRUNCATE ON "ledger"."observation_artifacts" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."observation_artifacts" ENABLE ALWAYS TRIGGER "observation_artifacts_keeps_statement";
+CREATE TRIGGER "evidence_snapshot_members_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."evidence_snapshot_members" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."evidence_snapshot_members" ENABLE ALWAYS TRIGGER "evidence_snapshot_members_keeps_row";
+CREATE TRIGGER "evidence_snapshot_members_keeps_statement" BEFORE TRUNCATE ON "ledger"."evidence_snapshot_members" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."evidence_snapshot_members" ENABLE ALWAYS TRIGGER "evidence_snapshot_members_keeps_statement";
+CREATE TRIGGER "memory_evidence_links_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."memory_evidence_links" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."memory_evidence_links" ENABLE ALWAYS TRIGGER "memory_evidence_links_keeps_row";
+CREATE TRIGGER "memory_evidence_links_keeps_statement" BEFORE TRUNCATE ON "ledger"."memory_evidence_links" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."memory_evidence_links" ENABLE ALWAYS TRIGGER "memory_evidence_links_keeps_statement";
+CREATE TRIGGER "recall_decision_dispositions_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."recall_decision_dispositions" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."recall_decision_dispositions" ENABLE ALWAYS TRIGGER "recall_decision_dispositions_keeps_row";
+CREATE TRIGGER "recall_decision_dispositions_keeps_statement" BEFORE TRUNCATE ON "ledger"."recall_decision_dispositions" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."recall_decision_dispositions" ENABLE ALWAYS TRIGGER "recall_decision_dispositions_keeps_statement";
+CREATE TRIGGER "knowledge_snapshot_members_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."knowledge_snapshot_members" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."knowledge_snapshot_members" ENABLE ALWAYS TRIGGER "knowledge_snapshot_members_keeps_row";
+CREATE TRIGGER "knowledge_snapshot_members_keeps_statement" BEFORE TRUNCATE ON "ledger"."knowledge_snapshot_members" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."knowledge_snapshot_members" ENABLE ALWAYS TRIGGER "knowledge_snapshot_members_keeps_statement";
+CREATE TRIGGER "recall_input_index_builds_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."recall_input_index_builds" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."recall_input_index_builds" ENABLE ALWAYS TRIGGER "recall_input_index_builds_keeps_row";
+CREATE TRIGGER "recall_input_index_builds_keeps_statement" BEFORE TRUNCATE ON "ledger"."recall_input_index_builds" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."recall_input_index_builds" ENABLE ALWAYS TRIGGER "recall_input_index_builds_keeps_statement";
+CREATE TRIGGER "ledger_commits_v1_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."ledger_commits_v1" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."ledger_commits_v1" ENABLE ALWAYS TRIGGER "ledger_commits_v1_keeps_row";
+CREATE TRIGGER "ledger_commits_v1_keeps_statement" BEFORE TRUNCATE ON "ledger"."ledger_commits_v1" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."ledger_commits_v1" ENABLE ALWAYS TRIGGER "ledger_commits_v1_keeps_statement";
+CREATE TRIGGER "append_receipts_keeps_row" BEFORE UPDATE OR DELETE ON "ledger"."append_receipts" FOR EACH ROW EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."append_receipts" ENABLE ALWAYS TRIGGER "append_receipts_keeps_row";
+CREATE TRIGGER "append_receipts_keeps_statement" BEFORE TRUNCATE ON "ledger"."append_receipts" FOR EACH STATEMENT EXECUTE FUNCTION "ledger".refuse_change();
+ALTER TABLE "ledger"."append_receipts" ENABLE ALWAYS TRIGGER "append_receipts_keeps_statement";
+CREATE TABLE "ledger".schema_revision (revision text PRIMARY KEY, definition_digest text NOT NULL);
+INSERT INTO "ledger".schema_revision VALUES ('1', '7c56efc0d3549a8f7639104cdfaf1fb3af4580146ea80b1de8e459aa916b71d3');
+GRANT USAGE ON SCHEMA "ledger" TO :"app";
+GRANT SELECT ON ALL TABLES IN SCHEMA "ledger" TO :"app";
+GRANT INSERT ON "ledger"."decision_contract_views" TO :"app";
+GRANT INSERT ON "ledger"."decision_intents" TO :"app";
+GRANT INSERT ON "ledger"."decision_recall_contexts" TO :"app";
+GRANT INSERT ON "ledger"."evaluation_contracts" TO :"app";
+GRANT INSERT ON "ledger"."hypotheses" TO :"app";
+GRANT INSERT ON "ledger"."attempts" TO :"app";
+GRANT INSERT ON "ledger"."observations" TO :"app";
+GRANT INSERT ON "ledger"."verifications" TO :"app";
+GRANT INSERT ON "ledger"."interventions" TO :"app";
+GRANT INSERT ON "ledger"."trial_provenances" TO :"app";
+GRANT INSERT ON "ledger"."experiences" TO :"app";
+GRANT INSERT ON "ledger"."distillation_work_items" TO :"app";
+GRANT INSERT ON "ledger"."experience_distillation_receipts" TO :"app";
+GRANT INSERT ON "ledger"."enqueue_transactions" TO :"app";
+GRANT INSERT ON "ledger"."distillation_work_assignments" TO :"app";
+GRANT INSERT ON "ledger"."distillation_batches" TO :"app";
+GRANT INSERT ON "ledger"."distillation_work_dispositions" TO :"app";
+GRANT INSERT ON "ledger"."distillation_reports" TO :"app";
+GRANT INSERT ON "ledger"."distillation_work_completions" TO :"app";
+GRANT INSERT ON "ledger"."evidence_snapshots" TO :"app";
+GRANT INSERT ON "ledger"."capture_operations" TO :"app";
+GRANT INSERT ON "ledger"."knowledge_candidates" TO :"app";
+GRANT INSERT ON "ledger"."memory_records" TO :"app";
+GRANT INSERT ON "ledger"."knowledge_lifecycle_events" TO :"app";
+GRANT INSERT ON "ledger"."distillation_decisions" TO :"app";
+GRANT INSERT ON "ledger"."memory_relations" TO :"app";
+GRANT INSERT ON "ledger"."recall_decision_outcomes" TO :"app";
+GRANT INSERT ON "ledger"."recall_outcome_attempt_links" TO :"app";
+GRANT INSERT ON "ledger"."no_commit_receipts" TO :"app";
+GRANT INSERT ON "ledger"."knowledge_snapshots" TO :"app";
+GRANT INSERT ON "ledger"."derived_memory_indexes" TO :"app";
+GRANT INSERT ON "ledger"."recall_input_snapshots" TO :"app";
+GRANT INSERT ON "ledger"."decision_recall_context_items" TO :"app";
+GRANT INSERT ON "ledger"."observation_artifacts" TO :"app";
+GRANT INSERT ON "ledger"."evidence_snapshot_members" TO :"app";
+GRANT INSERT ON "ledger"."memory_evidence_links" TO :"app";
+GRANT INSERT ON "ledger"."recall_decision_dispositions" TO :"app";
+GRANT INSERT ON "ledger"."knowledge_snapshot_members" TO :"app";
+GRANT INSERT ON "ledger"."recall_input_index_builds" TO :"app";
+GRANT INSERT ON "ledger"."ledger_commits_v1" TO :"app";
+GRANT INSERT ON "ledger"."append_receipts" TO :"app";
+GRANT INSERT, UPDATE ON "ledger"."namespace_heads" TO :"app";
+GRANT INSERT, UPDATE ON "ledger"."scope_variant_heads" TO :"app";
+GRANT INSERT, UPDATE ON "ledger"."owners" TO :"app";

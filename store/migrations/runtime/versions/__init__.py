@@ -1,0 +1,1 @@
+"""One module for each revision, and beside it the statements that it runs."""
