@@ -5,8 +5,8 @@ Rules kept here:
 - a schema that is ours carries a revision row; one of the same name without it is foreign and is never touched;
 - everything is made in one transaction, so a half-made schema cannot be met;
 - opening compares the revision and the digest of the definition and refuses what is unknown or partial;
-- append-only tables get triggers against UPDATE, DELETE and TRUNCATE, and the application role gets no more than it
-  needs.
+- append-only tables get triggers against UPDATE, DELETE and TRUNCATE, movable ones against loss and against a step
+  back (`store.guards`), and the application role gets no more than it needs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from records.canonical import digest_bytes
 from records.errors import IntegrityError, InvalidInputError, UnavailableError
+from store import guards
 from store.database import Connection, connect, one, translated
 
 REVISION: Final = "1"
@@ -37,8 +38,8 @@ _GUARDED: Final = """
     JOIN pg_class AS kind ON kind.oid = guard.tgrelid
     JOIN pg_namespace AS space ON space.oid = kind.relnamespace
     JOIN pg_proc AS action ON action.oid = guard.tgfoid
-    WHERE space.nspname = %s AND action.proname = 'refuse_change' AND guard.tgenabled = 'A'
-    GROUP BY kind.relname HAVING count(*) = 2
+    WHERE space.nspname = %s AND action.proname = %s AND guard.tgenabled = 'A'
+    GROUP BY kind.relname HAVING count(*) = %s
 """
 
 
@@ -59,10 +60,16 @@ class Definition:
         indexes = [index for table in tables for index in sorted(table.indexes, key=lambda item: str(item.name))]
         return made + [str(CreateIndex(index).compile(dialect=dialect)) for index in indexes]
 
+    def guards(self) -> list[str]:
+        """Return the DDL that guards the movable tables and the revision row."""
+        return guards.guard_statements(
+            self.schema, [table for table in self.metadata.sorted_tables if table.name in self.movable]
+        )
+
     @property
     def digest(self) -> str:
-        """The digest of the definition; it changes with every table, column and constraint."""
-        parts = [*self.statements(), *sorted(self.append_only), *sorted(self.movable)]
+        """The digest of the definition; it changes with every table, column, constraint and guard."""
+        parts = [*self.statements(), *self.guards(), *sorted(self.append_only), *sorted(self.movable)]
         return digest_bytes("\n".join(parts).encode())
 
 
@@ -112,12 +119,19 @@ def check(connection: Connection, definition: Definition) -> None:
     missing = sorted(wanted - {name for (name,) in listed})
     if missing:
         raise IntegrityError(f"{schema} tables", ", ".join(missing), "The schema is partial; restore it from a backup.")
-    guarded = {name for (name,) in connection.execute(_GUARDED, [schema]).fetchall()}
-    open_tables = sorted(set(definition.append_only) - guarded)
+    open_tables = sorted(
+        (set(definition.append_only) - _guarded(connection, schema, "refuse_change", 2))
+        | ({*definition.movable, guards.MARKER} - _guarded(connection, schema, guards.FUNCTION, guards.COUNT))
+    )
     if open_tables:
         raise IntegrityError(
             f"{schema} triggers", ", ".join(open_tables), "These tables could be changed; restore the schema."
         )
+
+
+def _guarded(connection: Connection, schema: str, function: str, count: int) -> set[str]:
+    """Return the tables with so many triggers that fire always and call the function."""
+    return {name for (name,) in connection.execute(_GUARDED, [schema, function, count]).fetchall()}
 
 
 def _exists(connection: Connection, schema: str) -> bool:
@@ -152,6 +166,8 @@ def _create(connection: Connection, role: str, definition: Definition) -> None:
     connection.execute(
         _sql("INSERT INTO {schema}.schema_revision VALUES (%s, %s)", schema), [REVISION, definition.digest]
     )
+    for statement in definition.guards():
+        connection.execute(statement)
     grants = sql.Identifier(role)
     connection.execute(_sql("GRANT USAGE ON SCHEMA {schema} TO {role}", schema, role=grants))
     connection.execute(_sql("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}", schema, role=grants))

@@ -21,6 +21,7 @@ from psycopg import sql
 
 from records.errors import UnavailableError
 from store.database import Connection, connect, one, translated
+from store.guards import RISES
 from store.ledger.port import fenced
 
 _END_OLD: Final = """
@@ -52,7 +53,7 @@ def owners_table(metadata: sa.MetaData) -> sa.Table:
         "owners",
         metadata,
         sa.Column("resource", sa.Text, primary_key=True),
-        sa.Column("epoch", sa.BigInteger, nullable=False),
+        sa.Column("epoch", sa.BigInteger, nullable=False, info=RISES),
         sa.Column("holder", sa.Text, nullable=False),
         sa.Column("backend_pid", sa.BigInteger, nullable=False),
         sa.Column("backend_start", sa.Text, nullable=False),

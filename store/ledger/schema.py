@@ -22,6 +22,7 @@ import records.knowledge
 import records.outcomes
 import records.snapshots  # noqa: F401  # the imports fill the kind registry
 from records.base import KINDS, Child, Id, Kind, Model, Record
+from store.guards import FIXED, RISES
 from store.install import Definition
 from store.owners import owners_table
 
@@ -163,11 +164,11 @@ NAMESPACE_HEADS: Final = sa.Table(
     "namespace_heads",
     metadata,
     sa.Column("namespace", sa.Text, primary_key=True),
-    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("position", sa.BigInteger, nullable=False, info=RISES),
     sa.Column("chain_digest", sa.Text, nullable=False),
-    sa.Column("evidence", sa.BigInteger, nullable=False),
-    sa.Column("lifecycle", sa.BigInteger, nullable=False),
-    sa.Column("retention", sa.BigInteger, nullable=False),
+    sa.Column("evidence", sa.BigInteger, nullable=False, info=RISES),
+    sa.Column("lifecycle", sa.BigInteger, nullable=False, info=RISES),
+    sa.Column("retention", sa.BigInteger, nullable=False, info=RISES),
     sa.CheckConstraint("position >= greatest(evidence, lifecycle, retention)"),
 )
 
@@ -175,11 +176,11 @@ VARIANT_HEADS: Final = sa.Table(
     "scope_variant_heads",
     metadata,
     sa.Column("scope_variant_id", sa.Text, primary_key=True),
-    sa.Column("namespace", sa.Text, nullable=False),
+    sa.Column("namespace", sa.Text, nullable=False, info=FIXED),
     sa.Column("event_id", sa.Text, nullable=False),
     sa.Column("memory_id", sa.Text, nullable=False),
     sa.Column("disposition", sa.Text, nullable=False),
-    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False, info=RISES),
     sa.ForeignKeyConstraint(
         ["namespace", "event_id"],
         [f"{SCHEMA}.knowledge_lifecycle_events.namespace", f"{SCHEMA}.knowledge_lifecycle_events.id"],

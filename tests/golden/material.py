@@ -177,7 +177,8 @@ def states_file() -> str:
 
 def schema_file() -> str:
     """Return the DDL of both authorities."""
-    text = "\n".join(statement.strip() + ";" for statement in (*LEDGER.statements(), *RUNTIME.statements()))
+    made = [statement for each in (LEDGER, RUNTIME) for statement in (*each.statements(), *each.guards())]
+    text = "\n".join(statement.strip() + ";" for statement in made)
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
