@@ -9,7 +9,7 @@ from typing import Self
 
 from records.base import NAME_PATTERN, Digest, Model, Name, Namespace, Payload, Record, load_record
 from records.canonical import domain_digest
-from records.errors import IntegrityError, InvalidInputError
+from records.errors import IntegrityError, InvalidInputError, InvalidRecordError
 from records.flows import Authority, Transition
 from records.ids import EventId, NoCommitId, RunId
 from records.knowledge import HeadMove, LifecycleEvent
@@ -98,8 +98,10 @@ class Append:
         """Make a direct append; its request digest covers the ids of the records, so times cannot differ in a retry.
 
         Raises:
-            InvalidInputError: the key is not a name.
+            InvalidInputError: the key is not a name, or there is no record.
         """
+        if not records:
+            raise InvalidInputError("records", "none", "An append holds at least one record.")
         if not re.fullmatch(NAME_PATTERN, operation_key):
             raise InvalidInputError("operation key", operation_key, "Use up to 200 letters, digits and _ . : / + -.")
         request = {"transition": transition.value, "ids": [str(record.id) for record in records]}
@@ -131,6 +133,52 @@ class Append:
     def nouns(self) -> frozenset[str]:
         """The record kinds that the append holds."""
         return frozenset(record.kind.noun for record in self.records)
+
+
+class AppendTerms(Model):
+    """What an append says besides its records, as the door of the coordinator checks it."""
+
+    namespace: Namespace
+    transition: Transition
+    authority: Authority
+    permit_key: Name
+    permit_digest: Digest
+    fences: tuple[tuple[Name, Count], ...]
+
+
+def require_sound(append: Append) -> None:
+    """Check every field of an append from outside, however its parts were made.
+
+    Raises:
+        InvalidInputError: it holds no record.
+        InvalidRecordError: a field is refused; it is named.
+    """
+    AppendTerms.build(**{name: getattr(append, name) for name in AppendTerms.model_fields})
+    if not append.records:
+        raise InvalidInputError("records", "none", "An append holds at least one record.")
+    for record in append.records:
+        _require_sound_record(record)
+
+
+def _require_sound_record(record: Record) -> None:
+    """Refuse a record that is not what its constructor makes of its payload."""
+    if not isinstance(record, Record):
+        raise InvalidRecordError("records", type(record).__name__, "Append records.")
+    _require_same(load_record(record.kind.noun, record.payload), record, type(record).__name__)
+
+
+def _require_same(read: object, given: object, path: str) -> None:
+    """Refuse a value that differs from what its payload says, or is of another type, part by part."""
+    if type(read) is not type(given):
+        raise InvalidRecordError(path, given, "Build the record by its constructor.")
+    if isinstance(read, Model):
+        for name in type(read).model_fields:
+            _require_same(vars(read)[name], vars(given).get(name), f"{path}.{name}")
+    elif isinstance(read, tuple) and isinstance(given, tuple) and len(read) == len(given):
+        for index, pair in enumerate(zip(read, given, strict=True)):
+            _require_same(*pair, f"{path}.{index}")
+    elif read != given:
+        raise InvalidRecordError(path, given, "Build the record by its constructor.")
 
 
 class AppendReceipt(Model):

@@ -21,16 +21,53 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, StringConstraints, ValidationError
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, ErrorDetails, PydanticSerializationError, core_schema
 
-from records.canonical import DIGEST_PATTERN, canonical_bytes, content_id, digest_bytes, metric_text
-from records.errors import InvalidRecordError
+from records.canonical import (
+    DIGEST_PATTERN,
+    canonical_bytes,
+    content_id,
+    digest_bytes,
+    metric_text,
+    parse_canonical,
+    require_plain,
+    text_fault,
+)
+from records.errors import InvalidInputError, InvalidRecordError
+
+_TOLD: Final = 70
+"""How much of what was met an error tells: findings of one model, characters around a place."""
+
+_REMEDIES: Final = {"string_unicode": "Remove the lone surrogate; text is valid Unicode"}
+"""What to do where pydantic's own words do not say it, by its type of finding."""
 
 Digest = Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)]
-Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+NAMESPACE_PATTERN: Final = r"^[a-z][a-z0-9_]{0,62}$"
+Namespace = Annotated[str, StringConstraints(pattern=NAMESPACE_PATTERN)]
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,199}$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
-Text = Annotated[str, StringConstraints(max_length=100_000)]
+
+
+def require_namespace(name: str) -> str:
+    """Return a name from outside as that of a namespace.
+
+    Raises:
+        InvalidInputError: it cannot be one.
+    """
+    if not re.fullmatch(NAMESPACE_PATTERN, name):
+        raise InvalidInputError("namespace", name, "Use up to 63 lower-case letters, digits and _, a letter first.")
+    return name
+
+
+def _check_text(text: str) -> str:
+    fault = text_fault(text)
+    if fault is not None:
+        raise ValueError(fault)
+    return text
+
+
+Text = Annotated[str, StringConstraints(max_length=100_000), AfterValidator(_check_text)]
+"""Free text: valid Unicode in NFC, without NUL."""
 
 
 def _check_day(text: str) -> str:
@@ -38,7 +75,7 @@ def _check_day(text: str) -> str:
     return text
 
 
-Payload = Annotated[str, StringConstraints(max_length=64_000_000)]
+Payload = Annotated[str, StringConstraints(max_length=64_000_000), AfterValidator(_check_text)]
 """A whole record as canonical text; a rule over thousands of runs links to every one of them."""
 Timestamp = Annotated[
     str,
@@ -111,7 +148,9 @@ def noun_of(record_id: str) -> str:
 class Model(BaseModel):
     """A frozen value with strict fields; nested inside records."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, validate_default=True, ser_json_inf_nan="constants"
+    )
 
     @classmethod
     def load(cls, data: bytes | str) -> Self:
@@ -147,8 +186,15 @@ class Model(BaseModel):
         return digest_bytes(self.canonical)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the model as strict JSON values."""
-        return self.model_dump(mode="json")
+        """Return the model as JSON values; strict ones, if it was built by its constructor.
+
+        Raises:
+            InvalidRecordError: a field that no constructor has checked holds what JSON cannot say.
+        """
+        try:
+            return self.model_dump(mode="json", warnings=False)  # what does not fit its field is refused, not warned of
+        except PydanticSerializationError as error:
+            raise InvalidRecordError(type(self).__name__, str(error), "Build it by its constructor.") from error
 
 
 @contextmanager
@@ -161,9 +207,31 @@ def refusing() -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = ".".join(str(part) for part in first["loc"]) or "$"
-        raise InvalidRecordError(f"{error.title}.{path}", first.get("input"), f"{first['msg']}.") from error
+        findings = error.errors(include_url=False)
+        # A long cause is left behind: whoever prints a traceback would print all of it.
+        long = len(findings) > _TOLD or any(len(str(part)) > _TOLD for each in findings for part in each["loc"])
+        raise _refusal(error.title, findings[0]) from (None if long else error)
+
+
+def _refusal(title: str, first: ErrorDetails) -> InvalidRecordError:
+    path = ".".join(str(part) for part in first["loc"]) or "$"
+    met = first.get("input")
+    if first["type"] == "json_invalid" and isinstance(met, str | bytes):
+        try:
+            require_plain(parse_canonical(met), title)
+        except InvalidRecordError as fault:
+            if fault.field != "json":
+                return fault  # it can be read, but a text in it has no canonical form
+        met = _excerpt(met, str(first["msg"]))
+    remedy = _REMEDIES.get(first["type"]) or first["msg"].removeprefix("Value error, ").removesuffix(".")
+    return InvalidRecordError(f"{title}.{path}", met, f"{remedy}.")
+
+
+def _excerpt(data: str | bytes, message: str) -> str | bytes:
+    """Return the part of a line of JSON that a message speaks of."""
+    found = re.search(r"line 1 column (\d+)", message)
+    begin = max(0, int(found[1]) - _TOLD) if found else 0
+    return data[begin : begin + 2 * _TOLD] if found else data
 
 
 class Frontier(StrEnum):

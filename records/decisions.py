@@ -40,6 +40,7 @@ from records.values import (
     MetricSpec,
     PolicyIdentity,
     ReasonCount,
+    Signed,
 )
 
 
@@ -165,7 +166,7 @@ class ScorePart(Model):
     """One ranker feature of a selected card, as an integer of fixed scale, so that no replay can differ."""
 
     feature: Name
-    value: int
+    value: Signed
 
 
 class ContextItem(Model):

@@ -28,7 +28,7 @@ from records.ids import (
     TaskScopeId,
     VerificationId,
 )
-from records.values import ArtifactRef, Count, DecisionPoint, Knob, MetricSpec, NamedMetric
+from records.values import ArtifactRef, Count, DecisionPoint, Knob, MetricSpec, NamedMetric, Signed
 
 Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
 
@@ -143,7 +143,7 @@ class Observation(
     """What an Attempt left behind: its artifacts, and its own claims about itself, which nothing relies on."""
 
     attempt_id: AttemptId
-    exit_code: int
+    exit_code: Signed
     claimed_metrics: tuple[NamedMetric, ...]
     artifacts: tuple[ArtifactRef, ...]
     environment_digest: Digest

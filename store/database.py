@@ -47,12 +47,17 @@ def translated(subject: str) -> Iterator[None]:
     """Turn psycopg errors into ours.
 
     Raises:
+        InvalidInputError: a value cannot be sent at all.
         IntegrityError: a constraint, a trigger or a privilege of the database refused the statement.
         UnavailableError: the server is gone, full, shutting down or too slow.
     """
     try:
         yield
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(subject, error.object, "Remove the lone surrogate; text is valid Unicode.") from error
     except (psycopg.errors.IntegrityError, psycopg.errors.DataError) as error:
+        if error.sqlstate is None:  # the driver refused it, not the server
+            raise InvalidInputError(subject, str(error), "Remove the NUL character.") from error
         name = error.diag.constraint_name or error.diag.message_primary or type(error).__name__
         raise IntegrityError(
             subject, name, "The database refused the row; nothing of this append was written."

@@ -22,6 +22,7 @@ from memory.tokens import Tokenizer
 from policies.catalog import InterventionCatalog, load_catalog
 from policies.planner import allowed_action_digest, current_settings, open_actions
 from policies.retrieval_policy import retrieval_policy
+from records.base import require_namespace
 from records.canonical import domain_digest
 from records.decisions import BlockedProposal, DecisionContractView, DecisionIntent, EvidenceCard, RecallRequest
 from records.errors import NotFoundError
@@ -192,9 +193,11 @@ def connect(namespace: str = DEFAULT_NAMESPACE) -> Memory:
     """Open an installation: that of VRM_HOME, or the nearest `.vrm` folder; databases are started if they must be.
 
     Raises:
+        InvalidInputError: `namespace` cannot be the name of one.
         UnavailableError: no database can be started or reached.
         IntegrityError: a database holds something else.
     """
+    require_namespace(namespace)
     home = home_of()
     stores = open_stores(home)
     info = cluster_of(home)
