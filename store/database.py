@@ -29,6 +29,11 @@ SETTINGS: Final = (
 """No statement and no forgotten transaction may hold a lock for ever, and no acknowledged commit may be lost, whatever
 the database or the role has for a default."""
 
+TRANSACTION_LIMIT: Final = "SET transaction_timeout = 300000"
+"""What ends a writer that stands still in the middle of a group: there the server waits for the rest of what was sent,
+which it does not count as idling."""
+_KNOWS_TRANSACTION_LIMIT: Final = 170000
+
 
 def connect(dsn: str, holder: str) -> Connection:
     """Open a connection in autocommit mode.
@@ -40,6 +45,12 @@ def connect(dsn: str, holder: str) -> Connection:
         return psycopg.connect(
             dsn, autocommit=True, connect_timeout=10, application_name=f"vrm {holder} {os.getpid()}", options=SETTINGS
         )
+
+
+def limit_transactions(connection: Connection) -> None:
+    """Bound the whole of each transaction, on servers that can; for connections that write."""
+    if connection.info.server_version >= _KNOWS_TRANSACTION_LIMIT:
+        connection.execute(own_sql(TRANSACTION_LIMIT))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from psycopg import sql
 
 from records.errors import UnavailableError
-from store.database import Connection, connect, one, translated
+from store.database import Connection, connect, limit_transactions, one, translated
 from store.guards import RISES
 from store.ledger.port import fenced
 
@@ -155,10 +155,21 @@ class Writer:
 
     def _open(self) -> Connection:
         if self._connection is None or self._connection.closed or ended(self._connection):
-            self._connection = connect(self._dsn, self._holder)
-            for resource, number in self._claimed.items():
-                rebind(self._connection, self._schema, resource, number)
+            self._connection = self._bound()
         return self._connection
+
+    def _bound(self) -> Connection:
+        """Connect, and record the new backend wherever this owner still owns; a connection without that is not used."""
+        fresh = connect(self._dsn, self._holder)
+        try:
+            with translated("owners"):
+                limit_transactions(fresh)
+            for resource, number in self._claimed.items():
+                rebind(fresh, self._schema, resource, number)
+        except BaseException:
+            fresh.close()
+            raise
+        return fresh
 
     def _epoch(self, resource: str) -> int | None:
         """Return the epoch that a resource is at now; None if that cannot be learnt."""
