@@ -73,8 +73,13 @@ def claim(connection: Connection, schema: str, resource: str, holder: str) -> in
 
 
 def rebind(connection: Connection, schema: str, resource: str, epoch: int) -> None:
-    """Record this connection's backend as that of an epoch that is still owned, after a reconnect."""
-    with translated("owners"):
+    """Record this connection's backend as that of an epoch that is still owned, after a reconnect.
+
+    A claim that is under way has ended the backend that was recorded; it is waited for, so that it cannot miss this
+    one, and whoever asks for the epoch afterwards learns the new one.
+    """
+    with translated("owners"), connection.transaction():
+        connection.execute(_ALONE, [f"{schema}.owners {resource}"])
         connection.execute(_statement(_REBIND, schema), [resource, epoch])
 
 
