@@ -26,10 +26,11 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from policies.catalog import Change, Config, InterventionCatalog, parse_catalog
-from records.base import Digest, Metric, Model, Name, Text, Timestamp
 from records.canonical import digest_bytes, domain_digest
 from records.errors import InvalidInputError, InvalidRecordError, InvalidSourceError
 from records.evidence import Seed
+from records.fields import Digest, Metric, Name, Text, Timestamp
+from records.models import Model
 from records.values import Count, MetricSpec
 
 MANIFEST: Final = "manifest.json"
@@ -38,7 +39,8 @@ _DECIMAL: Final = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _INTEGER: Final = re.compile(r"\d{1,16}", re.ASCII)
 
 _FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+\.(csv|yaml)$")]
-_Numbers = Annotated[tuple[int | float, ...], Field(min_length=1)]
+_Number = Annotated[int | float, Field(allow_inf_nan=False)]
+_Numbers = Annotated[tuple[_Number, ...], Field(min_length=1)]
 
 
 class DeclaredFile(Model):
@@ -84,7 +86,7 @@ class Manifest(Model):
     source: dict[Name, Text]
     table: DeclaredFile
     catalog: DeclaredFile
-    rows: Annotated[int, Field(ge=1)]
+    rows: Annotated[int, Field(ge=1, le=2**53 - 1)]
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]
     domain: Name
     model_family: Name

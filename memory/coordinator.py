@@ -17,7 +17,7 @@ from memory.derive import derive
 from memory.guards import GUARDS
 from memory.ports import Fence
 from memory.proofs import require_proofs
-from records.appends import Append, AppendReceipt, Proposal
+from records.appends import Append, AppendReceipt, Proposal, require_sound
 from records.errors import IntegrityError, InvalidInputError, NotFoundError, VrmError
 from records.flows import FLOWS
 from records.runtime import Authorization, Subject
@@ -56,13 +56,13 @@ class CommitCoordinator:
         )
 
     def append_direct(self, appends: Sequence[Append]) -> list[AppendReceipt | VrmError]:
-        """Carry out direct appends in one group; a granted flow is refused here."""
+        """Carry out direct appends in one group; a granted flow and a field that breaks a rule are refused here."""
         prepared: list[Append | VrmError] = []
         for append in appends:
-            if FLOWS[append.transition].is_granted:
-                prepared.append(
-                    InvalidInputError("transition", append.transition.value, "This append needs an authorization.")
-                )
+            try:
+                _require_direct(append)
+            except VrmError as error:
+                prepared.append(error)
             else:
                 prepared.append(append)
         return self._commit(prepared)
@@ -99,6 +99,13 @@ class CommitCoordinator:
             permit_digest=authorization.canonical_digest,
             records=derive(records, authorization),
         )
+
+
+def _require_direct(append: Append) -> None:
+    """Refuse a granted append, and one with a field that breaks a rule: it comes from outside as it is."""
+    require_sound(append)
+    if FLOWS[append.transition].is_granted:
+        raise InvalidInputError("transition", append.transition.value, "This append needs an authorization.")
 
 
 def _require_same(authorization: Authorization, proposal: Proposal) -> None:

@@ -17,8 +17,9 @@ from typing import TypeVar
 
 from memory.retention import affected_indexes
 from records.appends import Append
-from records.base import Record, noun_of
+from records.base import Record
 from records.knowledge import EventType, LifecycleEvent
+from records.models import noun_of
 from records.outcomes import NoCommitReason
 from records.retention import ErasureIntent, RetentionTombstone, TargetKind
 from store.ledger.port import LedgerReader, Refusal

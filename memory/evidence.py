@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from policies.bundles import NotABundle, cross_validate, evidence_digest
 from policies.catalog import value_text
-from records.base import Record, refusing
+from records.base import Record
 from records.canonical import metric_text
 from records.errors import InvalidRecordError
 from records.evidence import (
@@ -43,6 +43,7 @@ from records.ids import (
     TaskScopeId,
     VerificationId,
 )
+from records.models import refusing
 from records.values import ArtifactRef, DecisionPoint, Knob, NamedMetric
 from store.ledger.port import LedgerReader
 

@@ -20,11 +20,11 @@ from typing import Any, Final
 
 from policies.retention import check_retention
 from records.appends import Append, NamespaceHead
-from records.base import noun_of
 from records.canonical import parse_canonical
 from records.decisions import BlockedTarget, RetentionCheck
 from records.ids import RecallInputId
 from records.knowledge import LifecycleEvent, MemoryRelation
+from records.models import noun_of
 from records.retention import ErasureIntent, RetentionTombstone
 from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
 from store.ledger.port import LedgerReader

@@ -19,9 +19,10 @@ from typing import Annotated, Any, TypeVar
 import yaml
 from pydantic import ConfigDict, StringConstraints
 
-from records.base import Model, Name
 from records.canonical import canonical_bytes, domain_digest, normalise
 from records.errors import InvalidInputError, InvalidRecordError
+from records.fields import Name
+from records.models import Model
 from records.values import PolicyIdentity
 
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from policies.retrieval_policy import Rendering
-from records.base import Id
 from records.decisions import EvidenceCard, ScorePart
 from records.ids import CitationId
+from records.models import Id
 from records.values import EffectEstimate, Interval
 
 RENDERER: Final = "vrm-cards/1"

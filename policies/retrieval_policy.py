@@ -17,7 +17,7 @@ from typing import Annotated, Final
 from pydantic import Field, field_validator
 
 from policies.loading import Policy, PolicyPart, packaged_policy
-from records.base import Metric, Name
+from records.fields import Metric, Name
 from records.values import ActionKind, DecisionPoint, Disposition, Grade
 
 MAX_ITEMS: Final = 3

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from records.base import NAME_PATTERN, Digest, Frontier, Model, Name, Namespace, Payload, Record, load_record
+from records.base import Frontier, Record, load_record
 from records.canonical import canonical_json, domain_digest_bytes
-from records.errors import IntegrityError, InvalidInputError
+from records.errors import IntegrityError, InvalidInputError, InvalidRecordError
+from records.fields import NAME_PATTERN, Digest, Name, Namespace, Payload
 from records.flows import Authority, Transition
 from records.ids import ConflictId, EventId, NoCommitId, RunId
 from records.knowledge import HeadMove, LifecycleEvent
+from records.models import Model
 from records.outcomes import NoCommitReason
 from records.states import Machine
 from records.values import Count
@@ -98,8 +100,10 @@ class Append:
         """Make a direct append; its request digest covers the ids of the records, so times cannot differ in a retry.
 
         Raises:
-            InvalidInputError: the key is not a name.
+            InvalidInputError: the key is not a name, or there is no record.
         """
+        if not records:
+            raise InvalidInputError("records", "none", "An append holds at least one record.")
         if not re.fullmatch(NAME_PATTERN, operation_key):
             raise InvalidInputError("operation key", operation_key, "Use up to 200 letters, digits and _ . : / + -.")
         request = {"transition": transition.value, "ids": [str(record.id) for record in records]}
@@ -131,6 +135,32 @@ class Append:
     def nouns(self) -> frozenset[str]:
         """The record kinds that the append holds."""
         return frozenset(record.kind.noun for record in self.records)
+
+
+class AppendTerms(Model):
+    """What an append says besides its records, as the door of the coordinator checks it."""
+
+    namespace: Namespace
+    transition: Transition
+    authority: Authority
+    permit_key: Name
+    permit_digest: Digest
+    fences: tuple[tuple[Name, Count], ...]
+
+
+def require_sound(append: Append) -> None:
+    """Check every field of an append from outside, however its parts were made.
+
+    Raises:
+        InvalidInputError: it holds no record.
+        InvalidRecordError: a field is refused; it is named.
+    """
+    AppendTerms.build(**{name: getattr(append, name) for name in AppendTerms.model_fields})
+    if not append.records:
+        raise InvalidInputError("records", "none", "An append holds at least one record.")
+    for record in append.records:
+        if not record.is_checked:
+            raise InvalidRecordError("records", type(record).__name__, "Build the record by its constructor.")
 
 
 class AppendReceipt(Model):

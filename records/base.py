@@ -1,8 +1,7 @@
-"""What every record shares: frozen models, typed ids, and the registry of record kinds.
+"""The registry of record kinds, and what every record shares.
 
 Rules kept here:
 
-- a record is frozen, strict (a boolean is no number, text is no id) and refuses unknown fields;
 - a kind is declared once, in the header of its model, and that one entry drives the id, the identity projection, the
   table with its columns and foreign keys, the child tables, and the frontier that its commits advance;
 - a kind with a discriminator has variants: its own model holds what they share and makes no records, each subclass
@@ -14,209 +13,17 @@ Rules kept here:
 
 from __future__ import annotations
 
-import re
 import typing
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date
 from enum import StrEnum
-from functools import cache, cached_property
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, Union
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self, Union
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
-from pydantic_core import CoreSchema, core_schema
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from records.canonical import (
-    DIGEST_PATTERN,
-    canonical_bytes,
-    canonical_json,
-    content_id,
-    digest_bytes,
-    domain_digest_bytes,
-    metric_text,
-)
 from records.errors import InvalidRecordError
-
-Digest = Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)]
-Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
-UNSCOPED: Final = "legacy_unscoped"
-"""The namespace of what came from a ledger without namespaces; nothing in it is ever recalled (spec 6.3)."""
-NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,199}$"
-Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
-Text = Annotated[str, StringConstraints(max_length=100_000)]
-
-
-def _check_day(text: str) -> str:
-    date.fromisoformat(text[:10])
-    return text
-
-
-Payload = Annotated[str, StringConstraints(max_length=64_000_000)]
-"""A whole record as canonical text; a rule over thousands of runs links to every one of them."""
-Timestamp = Annotated[
-    str,
-    StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z$"),
-    AfterValidator(_check_day),
-]
-"""A moment in UTC with microseconds."""
-
-
-def _check_metric(text: str) -> str:
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise ValueError("a metric is the decimal text of a finite number") from error
-    try:
-        shortest = metric_text(value)
-    except InvalidRecordError as error:
-        raise ValueError(error.remedy) from error
-    if shortest != text:
-        raise ValueError(f"the shortest decimal text of this number is {shortest}")
-    return text
-
-
-Metric = Annotated[str, AfterValidator(_check_metric)]
-"""A finite number as RFC 8785 writes it; `float(metric)` gives the number back without loss."""
-
-
-class Id(str):
-    """A content-derived id `<noun>:<64 hex>`; each noun has a class of its own, so that ids cannot be mixed up."""
-
-    __slots__ = ()
-    noun: ClassVar[str] = ""
-    classes: ClassVar[dict[str, type[Id]]] = {}
-
-    def __init_subclass__(cls, *, noun: str, **extra: Any) -> None:
-        """Register the class as the id type of `noun`."""
-        super().__init_subclass__(**extra)
-        if noun in Id.classes:
-            raise ValueError(f"noun {noun} is declared twice")
-        cls.noun = noun
-        Id.classes[noun] = cls
-
-    @classmethod
-    def derive(cls, projection: object) -> Self:
-        """Return the id of an identity projection."""
-        return cls(content_id(cls.noun, projection))
-
-    @classmethod
-    def of_bytes(cls, projection: bytes) -> Self:
-        """Return the id of an identity projection that is given as canonical bytes."""
-        return cls(f"{cls.noun}:{domain_digest_bytes(cls.noun, projection)}")
-
-    @classmethod
-    def check(cls, text: str) -> Self:
-        """Return `text` as an id of this noun.
-
-        Raises:
-            ValueError: the text is not an id of this noun.
-        """
-        if not re.fullmatch(f"{cls.noun}:[0-9a-f]{{64}}", text):
-            raise ValueError(f"expected an id of the form {cls.noun}:<64 lower-case hex digits>")
-        return cls(text)
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Validate as strict text of the noun's form and keep the typed id."""
-        return core_schema.no_info_after_validator_function(cls.check, core_schema.str_schema(strict=True))
-
-
-def noun_of(record_id: str) -> str:
-    """Return the noun of an id."""
-    return record_id.partition(":")[0]
-
-
-class Model(BaseModel):
-    """A frozen value with strict fields; nested inside records."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
-
-    @classmethod
-    def load(cls, data: bytes | str) -> Self:
-        """Read the model from JSON.
-
-        Raises:
-            InvalidRecordError: a field is missing, unknown or refused; the first such field is named.
-        """
-        with refusing():
-            return cls.model_validate_json(data)
-
-    @classmethod
-    def build(cls, **fields: Any) -> Self:
-        """Make the model from outside values; as `load`, but from Python values."""
-        with refusing():
-            return cls(**fields)
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy as pydantic does, but without what was computed from the old values."""
-        copied = super().model_copy(update=update, deep=deep)
-        for name in set(vars(copied)) - set(type(self).model_fields):
-            del vars(copied)[name]
-        return copied
-
-    @cached_property
-    def canonical(self) -> bytes:
-        """The canonical bytes of the whole model."""
-        return self.encode(self.as_json())
-
-    @classmethod
-    def encode(cls, dumped: dict[str, Any]) -> bytes:
-        """Return the canonical bytes of the model's JSON values, or of some of them."""
-        return canonical_json(dumped) if _is_exact(cls) else canonical_bytes(dumped)
-
-    @cached_property
-    def canonical_digest(self) -> str:
-        """SHA-256 of the canonical bytes."""
-        return digest_bytes(self.canonical)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the model as strict JSON values."""
-        return self.model_dump(mode="json")
-
-
-@cache
-def _is_exact(model: type[Model]) -> bool:
-    """Tell whether no field of a model, however deep, can hold a float or just anything; so with every record."""
-    return not _INEXACT & set(_schema_types(model.__pydantic_core_schema__))
-
-
-_INEXACT: Final = {"float", "any", "decimal", "complex"}
-
-
-def _schema_types(schema: Any) -> Iterator[str]:
-    if isinstance(schema, dict):
-        if isinstance(schema.get("type"), str):
-            yield schema["type"]
-        schema = schema.values()
-    if not isinstance(schema, str) and isinstance(schema, Iterable):
-        for part in schema:
-            yield from _schema_types(part)
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """Turn the first finding of pydantic about values from outside into our error; also usable as a decorator.
-
-    Raises:
-        InvalidRecordError: a field is missing, unknown or refused.
-    """
-    try:
-        yield
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = ".".join(str(part) for part in first["loc"]) or "$"
-        raise InvalidRecordError(f"{error.title}.{path}", first.get("input"), f"{first['msg']}.") from error
+from records.fields import UNSCOPED, Namespace, Timestamp
+from records.models import Id, Model
 
 
 class Frontier(StrEnum):
@@ -371,7 +178,17 @@ class Record(Model):
     def _is_at_home(self) -> Self:
         if (self.namespace == UNSCOPED) != self.kind.unscoped:
             raise ValueError(f"legacy records stand in the namespace {UNSCOPED}, and no other record does")
+        vars(self)["checked"] = True
         return self
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether a constructor made it, so that every field keeps its rules; not so a copy with changed fields."""
+        return "checked" in vars(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes as the payload, which is read by the constructor on arrival."""
+        return load_record, (self.kind.noun, self.payload)
 
     @property
     def payload(self) -> bytes:

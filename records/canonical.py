@@ -140,6 +140,28 @@ def metric_text(value: float) -> str:
     return rfc8785.dumps(float(value) if value else 0.0).decode("ascii")
 
 
+def text_fault(text: str) -> str | None:
+    """Return what to do about a text that has no canonical form; None where it has one."""
+    if text.isascii() and "\0" not in text:
+        return None
+    if "\0" in text:
+        return "Remove the NUL character."
+    if _SURROGATE.search(text):
+        return "Remove the lone surrogate; text is valid Unicode."
+    if not unicodedata.is_normalized("NFC", text):
+        return "Normalise the text to NFC before it enters a record."
+    return None
+
+
+def require_plain(value: object, path: str) -> None:
+    """Refuse what has no canonical form; `path` is what the whole value is called.
+
+    Raises:
+        InvalidRecordError: a part has none; the error names the path to it.
+    """
+    _is_plain(value, path)
+
+
 def _is_plain(value: object, path: str) -> bool:
     """Prove that `value` is strict JSON, and tell whether it has neither floats nor keys beyond ASCII."""
     match value:
@@ -176,14 +198,9 @@ def _check_number(value: float, path: str) -> None:
 
 
 def _check_text(text: str, path: str) -> None:
-    if text.isascii() and "\0" not in text:
-        return
-    if "\0" in text:
-        raise InvalidRecordError(path, text, "Remove the NUL character.")
-    if _SURROGATE.search(text):
-        raise InvalidRecordError(path, ascii(text), "Remove the lone surrogate; text is valid Unicode.")
-    if not unicodedata.is_normalized("NFC", text):
-        raise InvalidRecordError(path, text, "Normalise the text to NFC before it enters a record.")
+    fault = text_fault(text)
+    if fault is not None:
+        raise InvalidRecordError(path, text, fault)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from records.base import Digest, Kind, Record, Text
+from records.base import Kind, Record
 from records.decisions import RetentionCheck
+from records.fields import Digest, Text
 from records.ids import AuthorizationId
 from records.outcomes import NoCommitReason, NoCommitReceipt, ObservedHead
 

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from records.base import Child, Digest, Kind, Metric, Model, Name, Record, Text
+from records.base import Child, Kind, Record
+from records.fields import Digest, Metric, Name, Text
 from records.ids import (
     ActivityId,
     CardId,
@@ -26,6 +27,7 @@ from records.ids import (
     ScopeVariantId,
     TaskScopeId,
 )
+from records.models import Model
 from records.values import (
     ActionKind,
     ActorIdentity,
@@ -40,6 +42,7 @@ from records.values import (
     MetricSpec,
     PolicyIdentity,
     ReasonCount,
+    Signed,
 )
 
 
@@ -165,7 +168,7 @@ class ScorePart(Model):
     """One ranker feature of a selected card, as an integer of fixed scale, so that no replay can differ."""
 
     feature: Name
-    value: int
+    value: Signed
 
 
 class ContextItem(Model):

@@ -24,20 +24,22 @@ error survives pickling across processes; `__str__` formats them. Caller misuse 
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _SHOWN: Final = 160
+_SHOWN_REMEDY: Final = 8_000
+_UNSHOWABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
 class VrmError(Exception):
     """Something that a user can act on: `field` is what was wrong, `value` what was met, `remedy` what to do."""
 
     def __init__(self, field: str, value: object, remedy: str) -> None:
-        """Keep the three facts; `value` is shortened to what a terminal can show and is always text."""
-        text = value if isinstance(value, str) else repr(value)
-        self.field = field
-        self.value = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
-        self.remedy = remedy
+        """Keep the three facts as text that any terminal shows and any encoding takes, each shortened if it is long."""
+        self.field = _shown(field, _SHOWN)
+        self.value = _shown(value, _SHOWN)
+        self.remedy = _shown(remedy, _SHOWN_REMEDY)
         super().__init__(self.field, self.value, self.remedy)
 
     def __str__(self) -> str:
@@ -47,6 +49,15 @@ class VrmError(Exception):
     def as_dict(self) -> dict[str, str]:
         """Return the error for `--json` output."""
         return {"error": type(self).__name__, "field": self.field, "value": self.value, "remedy": self.remedy}
+
+
+def _shown(value: object, limit: int) -> str:
+    """Return a value as text of bounded length; NUL characters and lone surrogates are written as escapes."""
+    if isinstance(value, bytes) and len(value) > limit:
+        return f"{value[:limit]!r}… ({len(value)} bytes)"
+    whole = value if isinstance(value, str) else repr(value)
+    text = _UNSHOWABLE.sub(lambda found: ascii(found[0])[1:-1], whole[:limit])
+    return text if len(whole) <= limit else f"{text}… ({len(whole)} characters)"
 
 
 class InvalidInputError(VrmError):

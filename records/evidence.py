@@ -12,8 +12,9 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from records.base import Child, Digest, Frontier, Kind, Metric, Model, Name, Record, Text, Timestamp
+from records.base import Child, Frontier, Kind, Record
 from records.canonical import domain_digest
+from records.fields import Digest, Metric, Name, Text, Timestamp
 from records.ids import (
     AttemptId,
     ContextId,
@@ -28,7 +29,8 @@ from records.ids import (
     TaskScopeId,
     VerificationId,
 )
-from records.values import ArtifactRef, Count, DecisionPoint, Knob, MetricSpec, NamedMetric
+from records.models import Model
+from records.values import ArtifactRef, Count, DecisionPoint, Knob, MetricSpec, NamedMetric, Signed
 
 Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
 
@@ -143,7 +145,7 @@ class Observation(
     """What an Attempt left behind: its artifacts, and its own claims about itself, which nothing relies on."""
 
     attempt_id: AttemptId
-    exit_code: int
+    exit_code: Signed
     claimed_metrics: tuple[NamedMetric, ...]
     artifacts: tuple[ArtifactRef, ...]
     environment_digest: Digest

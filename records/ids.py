@@ -6,7 +6,7 @@ third what the Runtime owns. The golden vectors of all of them are in tests/gold
 
 from __future__ import annotations
 
-from records.base import Id
+from records.models import Id
 
 # -- records of the Experiment Ledger
 

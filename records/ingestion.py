@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from records.base import Child, Digest, Kind, Model, Name, Record
+from records.base import Child, Kind, Record
+from records.fields import Digest, Name
 from records.ids import (
     ActivityId,
     AssignmentId,
@@ -30,6 +31,7 @@ from records.ids import (
     TaskScopeId,
     WorkItemId,
 )
+from records.models import Model
 from records.values import Count, Disposition, PolicyIdentity, ProofRef, ReasonCount
 
 

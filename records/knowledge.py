@@ -15,7 +15,8 @@ from typing import Final, Literal, Self
 
 from pydantic import model_validator
 
-from records.base import Child, Digest, Frontier, Kind, Model, Name, Record, Text
+from records.base import Child, Frontier, Kind, Record
+from records.fields import Digest, Name, Text
 from records.ids import (
     CandidateId,
     EventId,
@@ -32,6 +33,7 @@ from records.ids import (
     SupportUnitId,
     VerificationId,
 )
+from records.models import Model
 from records.values import (
     ActionKind,
     DecisionTarget,

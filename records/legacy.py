@@ -21,10 +21,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from records.base import UNSCOPED, Child, Digest, Kind, Model, Name, Record, Text
+from records.base import Child, Kind, Record
 from records.canonical import digest_bytes
 from records.errors import InvalidInputError
+from records.fields import UNSCOPED, Digest, Name, Text
 from records.ids import LegacyRecordId
+from records.models import Model
 from records.values import Count
 
 MAX_PAYLOAD: Final = 32 * 2**20

@@ -10,8 +10,9 @@ from enum import StrEnum
 
 from pydantic import model_validator
 
-from records.base import Child, Digest, Kind, Model, Name, Record, Text
+from records.base import Child, Kind, Record
 from records.decisions import BlockedReason
+from records.fields import Digest, Name, Text
 from records.ids import (
     ActivityId,
     AttemptId,
@@ -26,6 +27,7 @@ from records.ids import (
     OutcomeId,
     RunId,
 )
+from records.models import Model
 from records.values import ActorIdentity, Count
 
 

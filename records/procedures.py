@@ -17,11 +17,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 
-from records.base import Digest, Metric, Model, Name, Text
 from records.canonical import canonical_bytes, parse_canonical
 from records.errors import InvalidRecordError
+from records.fields import Digest, Metric, Name, Text
 from records.ids import ExperienceId, FamilyId
 from records.knowledge import Candidate, GovernedRecord, variant_under
+from records.models import Model
 from records.values import ArtifactRef, DecisionPoint, MetricSpec
 
 

@@ -17,8 +17,10 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from records.base import Child, Digest, Frontier, Kind, Model, Name, Record
+from records.base import Child, Frontier, Kind, Record
+from records.fields import Digest, Name
 from records.ids import ErasureIntentId, EventId, IndexBuildId
+from records.models import Model
 from records.values import Count, PolicyIdentity, ProofRef
 
 

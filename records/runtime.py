@@ -11,9 +11,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from records.base import Digest, Model, Name, Namespace, Text, Timestamp
+from records.fields import Digest, Name, Namespace, Text, Timestamp
 from records.flows import Authority, Transition
 from records.ids import ActivityId, AuthorizationId, EnqueueAttemptId, HandoffId, ReferenceId, RunId, WorkItemId
+from records.models import Model
 from records.states import Event, Machine, Phase
 from records.values import Count
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from records.base import Child, Digest, Kind, Model, Name, Record, Text
+from records.base import Child, Kind, Record
+from records.fields import Digest, Name, Text
 from records.ids import (
     EventId,
     EvidenceSnapshotId,
@@ -14,6 +15,7 @@ from records.ids import (
     MemoryId,
     ScopeVariantId,
 )
+from records.models import Model
 from records.values import ArtifactRef, Count, Disposition, PolicyIdentity
 
 

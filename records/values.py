@@ -7,10 +7,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from records.base import Digest, Metric, Model, Name, Text
+from records.fields import Digest, Metric, Name, Text
 from records.ids import EvaluationTaskId, ProfileId, TaskScopeId
+from records.models import Model
 
 Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
+Signed = Annotated[int, Field(ge=1 - 2**53, le=2**53 - 1)]
+"""Any integer that has a canonical form."""
 
 
 class DecisionPoint(StrEnum):

@@ -29,6 +29,11 @@ SETTINGS: Final = (
 """No statement and no forgotten transaction may hold a lock for ever, and no acknowledged commit may be lost, whatever
 the database or the role has for a default."""
 
+TRANSACTION_LIMIT: Final = "SET transaction_timeout = 300000"
+"""What ends a writer that stands still in the middle of a group: there the server waits for the rest of what was sent,
+which it does not count as idling."""
+_KNOWS_TRANSACTION_LIMIT: Final = 170000
+
 
 def connect(dsn: str, holder: str) -> Connection:
     """Open a connection in autocommit mode.
@@ -42,16 +47,25 @@ def connect(dsn: str, holder: str) -> Connection:
         )
 
 
+def limit_transactions(connection: Connection) -> None:
+    """Bound the whole of each transaction, on servers that can; for connections that write."""
+    if connection.info.server_version >= _KNOWS_TRANSACTION_LIMIT:
+        connection.execute(own_sql(TRANSACTION_LIMIT))
+
+
 @contextmanager
 def translated(subject: str) -> Iterator[None]:
     """Turn psycopg errors into ours.
 
     Raises:
+        InvalidInputError: a value cannot be sent at all.
         IntegrityError: a constraint, a trigger or a privilege of the database refused the statement.
         UnavailableError: the server is gone, full, shutting down or too slow.
     """
     try:
         yield
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(subject, error.object, "Remove the lone surrogate; text is valid Unicode.") from error
     except psycopg.Error as error:
         raise translation(subject, error) from error
 
@@ -59,6 +73,8 @@ def translated(subject: str) -> Iterator[None]:
 def translation(subject: str, error: psycopg.Error) -> VrmError:
     """Return what an error of psycopg is in our family."""
     match error:
+        case psycopg.errors.DataError(sqlstate=None):  # the driver refused it, not the server
+            return InvalidInputError(subject, str(error), "Remove the NUL character.")
         case psycopg.errors.IntegrityError() | psycopg.errors.DataError():
             name = error.diag.constraint_name or error.diag.message_primary or type(error).__name__
             return IntegrityError(subject, name, "The database refused the row; nothing of this append was written.")

@@ -5,8 +5,8 @@ Rules kept here:
 - everything is made in one transaction, so a half-made schema cannot be met;
 - opening compares the marks (`store.marks`) with the definition and refuses what is unknown or partial; an earlier
   revision is refused with the remedy and is brought up to date by `store.migrations` alone;
-- append-only tables get triggers against UPDATE, DELETE and TRUNCATE, and the application role gets no more than it
-  needs.
+- append-only tables get triggers against UPDATE, DELETE and TRUNCATE, movable ones against loss and against a step
+  back (`store.guards`), and the application role gets no more than it needs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from records.canonical import digest_bytes
 from records.errors import InvalidInputError, SchemaError, UnavailableError
-from store import marks
+from store import guards, marks
 from store.database import Connection, connect, translated
 from store.shape import require_shape
 
@@ -40,8 +40,8 @@ _GUARDED: Final = """
     JOIN pg_class AS kind ON kind.oid = guard.tgrelid
     JOIN pg_namespace AS space ON space.oid = kind.relnamespace
     JOIN pg_proc AS action ON action.oid = guard.tgfoid
-    WHERE space.nspname = %s AND action.proname = 'refuse_change' AND guard.tgenabled = 'A'
-    GROUP BY kind.relname HAVING count(*) = 2
+    WHERE space.nspname = %s AND action.proname = %s AND guard.tgenabled = 'A'
+    GROUP BY kind.relname HAVING count(*) = %s
 """
 
 
@@ -65,10 +65,16 @@ class Definition:
         made += [str(CreateIndex(index).compile(dialect=dialect)) for index in indexes]
         return [*made, *self.functions]
 
+    def guards(self) -> list[str]:
+        """Return the DDL that guards the movable tables and the revision row."""
+        return guards.guard_statements(
+            self.schema, [table for table in self.metadata.sorted_tables if table.name in self.movable]
+        )
+
     @property
     def digest(self) -> str:
-        """The digest of the definition; it changes with every table, column and constraint."""
-        parts = [*self.statements(), *sorted(self.append_only), *sorted(self.movable)]
+        """The digest of the definition; it changes with every table, column, constraint and guard."""
+        parts = [*self.statements(), *self.guards(), *sorted(self.append_only), *sorted(self.movable)]
         return digest_bytes("\n".join(parts).encode())
 
 
@@ -104,12 +110,19 @@ def check(connection: Connection, definition: Definition) -> None:
     found = marks.read(connection, schema)
     marks.require(found, schema, definition.revision, definition.digest)
     require_shape(connection, definition.metadata)
-    guarded = {name for (name,) in connection.execute(_GUARDED, [schema]).fetchall()}
-    open_tables = sorted(set(definition.append_only) - guarded)
+    open_tables = sorted(
+        (set(definition.append_only) - _guarded(connection, schema, "refuse_change", 2))
+        | ({*definition.movable, guards.MARKER} - _guarded(connection, schema, guards.FUNCTION, guards.COUNT))
+    )
     if open_tables:
         raise SchemaError(
             f"{schema} triggers", ", ".join(open_tables), "These tables could be changed; restore the schema."
         )
+
+
+def _guarded(connection: Connection, schema: str, function: str, count: int) -> set[str]:
+    """Return the tables with so many triggers that fire always and call the function."""
+    return {name for (name,) in connection.execute(_GUARDED, [schema, function, count]).fetchall()}
 
 
 def require_creator(connection: Connection) -> None:
@@ -134,6 +147,8 @@ def create(connection: Connection, role: str, definition: Definition) -> None:
     for table in definition.append_only:
         guard_table(connection, schema, table)
     marks.make(connection, schema, definition.revision, definition.digest)
+    for statement in definition.guards():
+        connection.execute(statement)
     grants = sql.Identifier(role)
     connection.execute(_sql("GRANT USAGE ON SCHEMA {schema} TO {role}", schema, role=grants))
     connection.execute(_sql("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}", schema, role=grants))

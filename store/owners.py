@@ -22,7 +22,8 @@ from psycopg import sql
 
 from records.errors import UnavailableError
 from store import marks
-from store.database import Connection, connect, one, translated
+from store.database import Connection, connect, limit_transactions, one, translated
+from store.guards import RISES
 from store.ledger.port import fenced
 
 _END_OLD: Final = """
@@ -54,7 +55,7 @@ def owners_table(metadata: sa.MetaData) -> sa.Table:
         "owners",
         metadata,
         sa.Column("resource", sa.Text, primary_key=True),
-        sa.Column("epoch", sa.BigInteger, nullable=False),
+        sa.Column("epoch", sa.BigInteger, nullable=False, info=RISES),
         sa.Column("holder", sa.Text, nullable=False),
         sa.Column("backend_pid", sa.BigInteger, nullable=False),
         sa.Column("backend_start", sa.Text, nullable=False),
@@ -86,8 +87,13 @@ def claim(connection: Connection, place: tuple[str, str], resource: str, holder:
 
 
 def rebind(connection: Connection, schema: str, resource: str, epoch: int) -> None:
-    """Record this connection's backend as that of an epoch that is still owned, after a reconnect."""
-    with translated("owners"):
+    """Record this connection's backend as that of an epoch that is still owned, after a reconnect.
+
+    A claim that is under way has ended the backend that was recorded; it is waited for, so that it cannot miss this
+    one, and whoever asks for the epoch afterwards learns the new one.
+    """
+    with translated("owners"), connection.transaction():
+        connection.execute(_ALONE, [f"{schema}.owners {resource}"])
         connection.execute(_statement(_REBIND, schema), [resource, epoch])
 
 
@@ -177,10 +183,21 @@ class Writer:
 
     def _open(self) -> Connection:
         if self._connection is None or self._connection.closed or ended(self._connection):
-            self._connection = connect(self._dsn, self._holder)
-            for resource, number in self._claimed.items():
-                rebind(self._connection, self._schema, resource, number)
+            self._connection = self._bound()
         return self._connection
+
+    def _bound(self) -> Connection:
+        """Connect, and record the new backend wherever this owner still owns; a connection without that is not used."""
+        fresh = connect(self._dsn, self._holder)
+        try:
+            with translated("owners"):
+                limit_transactions(fresh)
+            for resource, number in self._claimed.items():
+                rebind(fresh, self._schema, resource, number)
+        except BaseException:
+            fresh.close()
+            raise
+        return fresh
 
     def _epoch(self, resource: str) -> int | None:
         """Return the epoch that a resource is at now; None if that cannot be learnt."""

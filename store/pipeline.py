@@ -19,7 +19,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import errors, pq
 
-from records.errors import VrmError
+from records.errors import InvalidInputError, VrmError
 from store.database import Connection, translated, translation
 
 _FLUSH_AFTER: Final = 32_768
@@ -43,6 +43,7 @@ class Pipeline:
         """Send one of our own statements; `$1` and so on stand for the values.
 
         Raises:
+            InvalidInputError: a text cannot be sent as it is.
             UnavailableError: the connection is gone.
         """
         parameters = [None if value is None else _encoded(value) for value in values]
@@ -140,4 +141,7 @@ def _await(pgconn: pq.abc.PGconn) -> None:
 def _encoded(value: str | int | bool) -> bytes:
     if value is True or value is False:
         return b"true" if value else b"false"
-    return str(value).encode()
+    data = str(value).encode()
+    if b"\0" in data:  # libpq takes text up to the first NUL
+        raise InvalidInputError("ledger", str(value), "Remove the NUL character.")
+    return data

@@ -34,7 +34,7 @@ from records.errors import UnavailableError
 from store.embedded.account import Account, choose_account, reachable_binaries, reachable_folder
 from store.embedded.binaries import Binaries, find_binaries
 from store.embedded.data_folder import CHILD_ENVIRONMENT, check_ours, explain, initialise
-from store.embedded.databases import DatabaseUrls, provide, require_answer, sqlalchemy_url
+from store.embedded.databases import DatabaseUrls, provide, refuses_for_now, require_answer, sqlalchemy_url
 from store.embedded.postmaster import Postmaster, clear_socket, leftovers, running, stop, wait_until
 
 _ATTEMPTS: Final = 4
@@ -147,7 +147,8 @@ class EmbeddedPostgres:
 
         def known() -> bool:
             current = running(data)
-            return current is None or current.status == "ready"
+            # After a crash of one of its processes a server recovers while its file still says that it is ready.
+            return current is None or (current.status == "ready" and not refuses_for_now(current.sockets))
 
         if not wait_until(known, self._wait):
             raise explain("server", data.with_name("postgres.log"), 0, "It neither gets ready nor ends.")

@@ -26,6 +26,7 @@ from records.canonical import domain_digest
 from records.decisions import BlockedProposal, DecisionContractView, DecisionIntent, EvidenceCard, RecallRequest
 from records.errors import NotFoundError
 from records.evidence import EvaluationContract
+from records.fields import require_namespace
 from records.ids import ContractViewId, EvaluationTaskId, IntentId, RecallInputId, RunId, TaskScopeId
 from records.knowledge import MemoryRecord
 from records.runtime import activity_id
@@ -192,9 +193,11 @@ def connect(namespace: str = DEFAULT_NAMESPACE) -> Memory:
     """Open an installation: that of VRM_HOME, or the nearest `.vrm` folder; databases are started if they must be.
 
     Raises:
+        InvalidInputError: `namespace` cannot be the name of one.
         UnavailableError: no database can be started or reached.
         IntegrityError: a database holds something else.
     """
+    require_namespace(namespace)
     home = home_of()
     stores = open_stores(home)
     info = cluster_of(home)

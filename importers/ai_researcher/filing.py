@@ -19,9 +19,10 @@ from importers.ai_researcher.content import LegacyContent
 from memory.ports import CoordinatorPort, all_good
 from memory.spine import chunks
 from records.appends import Append
-from records.base import UNSCOPED, Record
+from records.base import Record
 from records.canonical import digest_bytes, domain_digest
 from records.errors import IntegrityError
+from records.fields import UNSCOPED
 from records.flows import Transition
 from records.ids import LegacyImportId
 from records.legacy import LegacyRecord

@@ -25,10 +25,11 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from importers.ai_researcher.content import LegacyContent
 from importers.ai_researcher.rows import LegacyRow, guarded, row_of
-from records.base import Digest, Model, Text, refusing
 from records.canonical import digest_bytes, parse_canonical
 from records.errors import InvalidRecordError, InvalidSourceError
+from records.fields import Digest, Text
 from records.legacy import LegacyArtifact, LegacyArtifactStatus, LegacyFormat, LegacyTable
+from records.models import Model, refusing
 from records.values import Count
 
 SUMMARY: Final = "summary.json"

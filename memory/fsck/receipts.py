@@ -16,10 +16,10 @@ from memory.fsck.authorizations import check_answers
 from memory.fsck.case import Case, Chunk
 from memory.fsck.codes import Code
 from records.appends import AppendReceipt, JournalRow
-from records.base import noun_of
 from records.conflicts import CommitConflict, NoCommit
 from records.errors import VrmError
 from records.flows import FLOWS, Transition
+from records.models import noun_of
 from records.outcomes import NoCommitReceipt
 from store.ledger.audit import Place, ScannedReceipt
 

@@ -10,7 +10,8 @@ from collections import Counter
 from typing import Final
 
 from memory.fsck.codes import Code
-from records.base import Model, Text
+from records.fields import Text
+from records.models import Model
 from records.values import Count
 
 LISTED_PER_CODE: Final = 100

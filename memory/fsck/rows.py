@@ -10,9 +10,10 @@ from memory.fsck.case import Case
 from memory.fsck.codes import Code
 from memory.fsck.reading import is_illegal
 from records.appends import JournalRow
-from records.base import KINDS, Id, Model, Record, load_record
+from records.base import KINDS, Record, load_record
 from records.canonical import digest_bytes
 from records.errors import VrmError
+from records.models import Id, Model
 from store.ledger.audit import Place, ScannedRow, expected_children, expected_columns
 
 

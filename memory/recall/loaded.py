@@ -24,10 +24,10 @@ from memory.retention import denials as ledger_denials
 from memory.retention import input_sources
 from policies.retention import check_retention
 from records.appends import NamespaceHead
-from records.base import Id
 from records.decisions import BlockedTarget, CorruptInputEvidence, RetentionCheck, RetentionEvidence
 from records.errors import IntegrityError, InvalidRecordError, NotFoundError
 from records.ids import MemoryId, RecallInputId
+from records.models import Id
 from records.snapshots import IndexBuild, KnowledgeMember, KnowledgeSnapshot, RecallInput
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerReader

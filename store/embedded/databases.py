@@ -73,6 +73,12 @@ def provide(sockets: Path) -> DatabaseUrls:
     return DatabaseUrls(*pairs)
 
 
+def refuses_for_now(sockets: Path) -> bool:
+    """Tell whether a server is there that is starting, recovering from a crash or shutting down."""
+    asked = psycopg.pq.PGconn.ping(_address(sockets, SUPERUSER, "postgres").encode())
+    return asked == psycopg.pq.Ping.REJECT
+
+
 def _make(link: psycopg.Connection[tuple[object, ...]], name: str) -> None:
     admin, app = f"{name}_admin", f"{name}_app"
     for role in (admin, app):

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from records.appends import AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
-from records.base import KINDS, Child, Kind, Model, Record, noun_of
+from records.base import KINDS, Child, Kind, Record
 from records.errors import IntegrityError, VrmError
 from records.knowledge import GENESIS, HeadMove
+from records.models import Model, noun_of
 from store.ledger.engine import Placed, commit_group
 from store.ledger.port import Epoch, FindValue, LedgerReader, Request, fenced, require_prefix
 from store.ledger.schema import child_model, column_names, column_value, referenced

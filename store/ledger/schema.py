@@ -28,8 +28,11 @@ import records.outcomes
 import records.procedures
 import records.retention
 import records.snapshots  # noqa: F401  # the imports fill the kind registry
-from records.base import KINDS, Child, Digest, Id, Kind, Model, Record
+from records.base import KINDS, Child, Kind, Record
+from records.fields import Digest
+from records.models import Id, Model
 from records.values import Count
+from store.guards import FIXED, RISES
 from store.install import Definition
 from store.owners import owners_table
 
@@ -211,11 +214,11 @@ NAMESPACE_HEADS: Final = sa.Table(
     "namespace_heads",
     metadata,
     sa.Column("namespace", sa.Text, primary_key=True),
-    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("position", sa.BigInteger, nullable=False, info=RISES),
     sa.Column("chain_digest", sa.Text, _digest("chain_digest"), nullable=False),
-    sa.Column("evidence", sa.BigInteger, nullable=False),
-    sa.Column("lifecycle", sa.BigInteger, nullable=False),
-    sa.Column("retention", sa.BigInteger, nullable=False),
+    sa.Column("evidence", sa.BigInteger, nullable=False, info=RISES),
+    sa.Column("lifecycle", sa.BigInteger, nullable=False, info=RISES),
+    sa.Column("retention", sa.BigInteger, nullable=False, info=RISES),
     sa.CheckConstraint("position >= greatest(evidence, lifecycle, retention)"),
     sa.CheckConstraint("least(evidence, lifecycle, retention) >= 0"),
 )
@@ -224,11 +227,11 @@ VARIANT_HEADS: Final = sa.Table(
     "scope_variant_heads",
     metadata,
     sa.Column("scope_variant_id", sa.Text, primary_key=True),
-    sa.Column("namespace", sa.Text, nullable=False),
+    sa.Column("namespace", sa.Text, nullable=False, info=FIXED),
     sa.Column("event_id", sa.Text, nullable=False),
     sa.Column("memory_id", sa.Text, nullable=False),
     sa.Column("disposition", sa.Text, nullable=False),
-    sa.Column("version", sa.BigInteger, sa.CheckConstraint("version > 0"), nullable=False),
+    sa.Column("version", sa.BigInteger, sa.CheckConstraint("version > 0"), nullable=False, info=RISES),
     sa.ForeignKeyConstraint(
         ["namespace", "event_id"],
         [f"{SCHEMA}.knowledge_lifecycle_events.namespace", f"{SCHEMA}.knowledge_lifecycle_events.id"],

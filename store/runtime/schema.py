@@ -7,6 +7,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from records.states import Machine, phases_of
+from store.guards import FIXED, RISES
 from store.install import Definition
 from store.owners import owners_table
 
@@ -27,10 +28,10 @@ def _table(machine: Machine) -> sa.Table:
         table_name(machine),
         metadata,
         sa.Column("id", sa.Text, primary_key=True),
-        sa.Column("run_id", sa.Text),
+        sa.Column("run_id", sa.Text, info=FIXED),
         sa.Column("phase", sa.Text, sa.CheckConstraint(f"phase IN ({legal})"), nullable=False),
-        *(sa.Column(name, sa.BigInteger, nullable=False) for name in ("version", "generation", "fence")),
-        sa.Column("body", sa.Text, nullable=False),
+        *(sa.Column(name, sa.BigInteger, nullable=False, info=RISES) for name in ("version", "generation", "fence")),
+        sa.Column("body", sa.Text, nullable=False, info=FIXED),
         sa.Column("facts", sa.Text, nullable=False),
         sa.Index(f"{table_name(machine)}_by_phase", "phase", "run_id"),
     )

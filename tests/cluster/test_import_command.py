@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from actors.cluster import ClusterInfo
-from records.base import UNSCOPED
+from records.fields import UNSCOPED
 from tests.cluster.installation import Installation
 from tests.data.legacy import bundle_to, real_rows, write_ledger
 

@@ -14,8 +14,8 @@ from memory.coordinator import CommitCoordinator
 from memory.fsck import fsck
 from memory.ports import Fence
 from records.appends import Append, AppendReceipt
-from records.base import UNSCOPED
 from records.errors import IdentityConflictError, IntegrityError, UnavailableError, VrmError
+from records.fields import UNSCOPED
 from records.flows import Transition
 from records.legacy import LegacyArtifactStatus, LegacyImport, LegacyRecord
 from store.artifacts import ArtifactStore

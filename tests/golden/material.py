@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from policies.catalog import value_text
-from records.base import KINDS, Frontier, Id, Kind, Record
+from records.base import KINDS, Frontier, Kind, Record
 from records.decisions import citation_id
 from records.flows import FLOWS
 from records.ids import (
@@ -31,6 +31,7 @@ from records.ids import (
     WorkItemId,
 )
 from records.knowledge import family_id, scope_variant_id
+from records.models import Id
 from records.runtime import Authorization, activity_id, enqueue_attempt_id, handoff_id, reference_id
 from records.states import ARROWS, FENCING, STARTS, Machine, Phase
 from store.ledger.schema import DEFINITION as LEDGER
@@ -189,7 +190,8 @@ def states_file() -> str:
 
 def schema_file() -> str:
     """Return the DDL of both authorities."""
-    text = "\n".join(statement.strip() + ";" for statement in (*LEDGER.statements(), *RUNTIME.statements()))
+    made = [statement for each in (LEDGER, RUNTIME) for statement in (*each.statements(), *each.guards())]
+    text = "\n".join(statement.strip() + ";" for statement in made)
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memory.coordinator import CommitCoordinator
-from records.base import UNSCOPED
+from records.fields import UNSCOPED
 from store.artifacts import ArtifactStore
 from store.ledger.memory import MemoryLedger
 from store.runtime.memory import MemoryRuntime

@@ -14,11 +14,11 @@ from memory.fsck.report import LISTED_PER_CODE, Findings
 from memory.run_owner import RunOwner
 from policies.retention import check_retention
 from records.appends import Append, Proposal
-from records.base import noun_of
 from records.canonical import canonical_bytes
 from records.decisions import BlockedTarget, DecisionIntent
 from records.flows import Authority, Transition
 from records.ids import AuthorizationId
+from records.models import noun_of
 from records.outcomes import NoCommitReason
 from records.states import Machine, Phase
 from store.artifacts import ArtifactStore

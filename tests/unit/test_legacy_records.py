@@ -14,8 +14,9 @@ from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, KnowledgeS
 from policies.distillation_policy import distillation_policy
 from policies.selection_policy import selection_policy
 from records.appends import Append
-from records.base import KINDS, UNSCOPED, load_record
+from records.base import KINDS, load_record
 from records.errors import InvalidInputError, InvalidRecordError
+from records.fields import UNSCOPED
 from records.flows import FLOWS, Transition
 from records.legacy import LegacyRecord, LegacySystem, LegacyTable, legacy_key
 from store.ledger.memory import MemoryLedger

@@ -19,7 +19,8 @@ import records.outcomes
 import records.procedures
 import records.retention
 import records.snapshots  # noqa: F401  # the imports fill both registries
-from records.base import KINDS, Id, load_record
+from records.base import KINDS, load_record
+from records.models import Id
 from tests.golden.material import FILES, FOLDER
 from tests.support.second_canonicaliser import canonicalise, derive
 

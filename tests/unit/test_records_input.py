@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.evidence import bundle_records
-from records.base import KINDS, Id, Model, Name, load_record, noun_of
+from records.base import KINDS, load_record
 from records.errors import InvalidRecordError
 from records.evidence import Attempt
+from records.fields import Name
+from records.models import Id, Model, noun_of
 from tests.support.legacy_samples import every_sample
 from tests.support.samples import authorization_id
 from tests.support.trials import NOW, make_contract, make_task, make_trial

@@ -99,12 +99,14 @@ def _job(namespace: str, size: str, *, quiet: bool) -> Iterator[Job]:
     from rich.console import Console  # noqa: PLC0415  # as above
 
     from records.errors import InvalidInputError  # noqa: PLC0415
+    from records.fields import require_namespace  # noqa: PLC0415
     from records.legacy import require_scoped  # noqa: PLC0415
     from vrm.bootstrap import home_of, open_stores, owners, start_cluster  # noqa: PLC0415
     from vrm.mainjob.job import Job, pinned_policies  # noqa: PLC0415
     from vrm.mainjob.plan import SIZES  # noqa: PLC0415
     from vrm.mainjob.run import next_round  # noqa: PLC0415
 
+    require_namespace(namespace)
     if size not in SIZES:
         raise InvalidInputError("--size", size, f"Sizes: {', '.join(sorted(SIZES))}.")
     require_scoped(namespace)

@@ -1,0 +1,166 @@
+"""A socket between a client and a real server, which breaks at a chosen step of the protocol.
+
+A step is what the client has carried out or ended: a simple query, the execution of a prepared one, a synchronisation.
+Faults are exact: the server has been given every step before the chosen one and nothing behind it (`CUT`, `TERMINATE`),
+or has answered it and the answer is lost (`MUTE`). Nothing here waits for a length of time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+_STEPS: Final = b"QES"
+_CHUNK: Final = 65536
+_HEADER: Final = 5
+
+
+class Fault(StrEnum):
+    """How the wire breaks."""
+
+    CUT = "cut"
+    TERMINATE = "terminate"
+    MUTE = "mute"
+
+
+class Wire:
+    """Listens in `folder` and passes everything to the server of `dsn`; counts the steps of writing connections."""
+
+    def __init__(self, folder: Path, dsn: str, superuser: str) -> None:
+        """Begin to listen; `superuser` ends backends."""
+        self._superuser = superuser
+        parts = conninfo_to_dict(dsn)
+        self._server = f"{parts['host']}/.s.PGSQL.{parts.get('port', '5432')}"
+        self.dsn = make_conninfo(dsn, host=str(folder), port="5432")
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / ".s.PGSQL.5432"))
+        self._listener.listen()
+        self._lock = threading.Lock()
+        self._at, self._fault = 0, Fault.CUT
+        self.steps: list[str] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def arm(self, at: int = 0, fault: Fault = Fault.CUT) -> None:
+        """Count from here; break at step number `at` (from 1), or never."""
+        with self._lock:
+            self.steps, self._at, self._fault = [], at, fault
+
+    def close(self) -> None:
+        """Stop listening; open connections go on."""
+        self._listener.close()
+
+    def step(self, name: str) -> Fault | None:
+        """Count a step; return the fault that is due now, once."""
+        with self._lock:
+            self.steps.append(name)
+            if len(self.steps) != self._at:
+                return None
+            self._at = 0
+            return self._fault
+
+    def terminate(self, backend: int) -> None:
+        """End a backend as an administrator does, and wait until it is gone."""
+        with psycopg.connect(self._superuser, autocommit=True) as link:
+            link.execute("SELECT pg_terminate_backend(%s, 10000)", [backend])
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                _Link(self, client, self._server).start()
+
+
+class _Link:
+    """One connection: a thread for each direction."""
+
+    def __init__(self, wire: Wire, client: socket.socket, server: str) -> None:
+        self._wire, self._client = wire, client
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.connect(server)
+        self._backend = 0
+        self._writes = False
+        self._muted = threading.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        down = threading.Thread(target=self._down, daemon=True)
+        with self._client, self._server:
+            down.start()
+            self._up()
+            down.join()
+
+    def _up(self) -> None:
+        """Pass on what the client sends, message by message."""
+        with contextlib.suppress(OSError):
+            for message in _messages(self._client, headless=True):
+                if message[:1] not in (b"\0", *(bytes([kind]) for kind in _STEPS)):
+                    self._server.sendall(message)
+                    continue
+                if message[:1] == b"\0":  # the first message has a length and no kind
+                    self._writes = b" writer " in message
+                    self._server.sendall(message)
+                    continue
+                if self._broken(message):
+                    break
+        self._hang_up()
+
+    def _broken(self, message: bytes) -> bool:
+        """Carry out a step, or the fault that is due at it; return whether nothing may follow."""
+        fault = self._wire.step(_name(message)) if self._writes else None
+        match fault:
+            case Fault.CUT:
+                return True
+            case Fault.TERMINATE:
+                self._wire.terminate(self._backend)
+            case Fault.MUTE:
+                self._muted.set()
+        self._server.sendall(message)
+        return False
+
+    def _down(self) -> None:
+        """Pass on what the server answers."""
+        with contextlib.suppress(OSError):
+            for message in _messages(self._server, headless=False):
+                if self._muted.is_set():
+                    break
+                if message[:1] == b"K":
+                    (self._backend,) = struct.unpack_from("!I", message, _HEADER)
+                self._client.sendall(message)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        for end in (self._client, self._server):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+def _messages(source: socket.socket, *, headless: bool) -> Iterator[bytes]:
+    """Split a stream of the protocol into messages; the first of a client has no kind."""
+    buffer = b""
+    while chunk := source.recv(_CHUNK):
+        buffer += chunk
+        while True:
+            begin = 0 if headless else 1
+            if len(buffer) < begin + 4:
+                break
+            (length,) = struct.unpack_from("!I", buffer, begin)
+            if len(buffer) < begin + length:
+                break
+            yield buffer[: begin + length]
+            buffer, headless = buffer[begin + length :], False
+
+
+def _name(message: bytes) -> str:
+    kind = message[:1].decode()
+    return f"Q {message[_HEADER:-1].decode()}" if kind == "Q" else kind
