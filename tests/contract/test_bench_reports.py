@@ -80,3 +80,23 @@ def test_a_report_for_people() -> None:
     assert result.exit_code == 0, result.output
     assert "append_vs_raw_commit" in result.stdout
     assert "fsync on" in result.stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_soak_report() -> None:
+    report = _report("ledger", "--soak", "1000")
+    assert len(report["points"]) == 10
+    assert all(check["rows"] >= least for check, least in zip(report["checks"], (250, 500, 1000), strict=True))
+    assert report["rows"] == report["checks"][-1]["rows"] == report["points"][-1]["rows"]
+    assert all(check["clean"] and check["peak_mb"] >= check["idle_mb"] > 0 for check in report["checks"])
+    assert len(report["fsck_rows_per_second"]) == 3
+    assert report["fsck_linearity"] > 0
+    assert isinstance(report["memory_growth_mb_per_million"], float)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_soak_report_for_people() -> None:
+    result = CliRunner().invoke(app, ["bench", "ledger", "--soak", "1000"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert result.exit_code == 0, result.output
+    assert "fsck_linearity" in result.stdout
+    assert CliRunner().invoke(app, ["bench", "ledger", "--soak", "10"]).exit_code == 2

@@ -192,6 +192,13 @@ def test_fsck_tells_clean_and_damaged_by_its_exit_code(damaged: World) -> None:
     assert "remedy:" in _run(damaged, "fsck").out
 
 
+def test_fsck_can_be_asked_about_one_namespace(world: World) -> None:
+    assert _run(world, "fsck", "--namespace", world.namespace, "--json").json["checked"]["namespaces"] == 1
+    answer = _run(world, "fsck", "--namespace", "other")
+    assert (answer.code, answer.out) == (2, "")
+    assert f"There are: {world.namespace}." in answer.err
+
+
 def test_fsck_can_leave_artifacts_alone(damaged: World) -> None:
     for digest in damaged.artifacts.digests():
         Path(damaged.artifacts.location(digest)).unlink()

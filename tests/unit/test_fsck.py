@@ -10,6 +10,7 @@ import pytest
 
 from importers.published_table import read_published_table
 from memory.fsck import Code, FsckReport, fsck
+from memory.fsck.authorizations import RuntimeBefore
 from memory.fsck.report import LISTED_PER_CODE, Findings
 from memory.run_owner import RunOwner
 from policies.retention import check_retention
@@ -202,3 +203,29 @@ def test_the_report_is_json_and_counts_what_it_does_not_list() -> None:
     assert "5 more are counted" in report.text()
     assert (report.exit_code, report.clean) == (1, False)
     assert all(code.remedy.endswith(".") for code in Code)
+
+
+def test_a_run_that_is_over_needs_its_outcomes_and_a_missing_one_is_told_once(world: World) -> None:
+    ledger, _ = _memory(world)
+    outcome = ledger.find("recall-decision-outcome", world.namespace)[0]
+    ledger._state.by_kind["recall-decision-outcome", world.namespace].clear()
+    del ledger._state.records[outcome.id]
+    report = _check(world)
+    assert report.counts[Code.OUTCOME_MISSING.value] == report.counts[Code.ROW_MISSING.value] == 1
+
+
+def test_many_authorizations_go_through_a_file_and_not_through_memory(world: World) -> None:
+    with RuntimeBefore(world.runtime, None, Findings()) as before:
+        listed = list(before.proposals())
+        assert listed == list(before.proposals())  # it can be read again
+    assert len(listed) == len(world.runtime.find(Machine.AUTHORIZATION))
+    with RuntimeBefore(world.runtime, "other", Findings()) as elsewhere:
+        assert list(elsewhere.proposals()) == []
+
+
+def test_owners_that_were_forgotten_are_found(world: World) -> None:
+    ledger, _ = _memory(world)
+    ledger._state.owners["commit-coordinator/0"] = 0
+    assert _check(world).counts == {Code.OWNER_EPOCH.value: 1}
+    ledger._state.owners.clear()
+    assert _check(world).violations[0].record == "owners"

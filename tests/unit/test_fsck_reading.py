@@ -1,0 +1,157 @@
+"""How the check reads: the short way to canonical bytes agrees with the long one, and stretches keep memory bounded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+import rfc8785
+
+from memory.fsck import journal
+from memory.fsck.case import Case, Recent
+from memory.fsck.reading import is_illegal, read_own, read_stored, short_way
+from memory.fsck.report import Findings
+from records.appends import JournalRow, StoredRecord
+from records.base import KINDS, Model, load_record
+from records.canonical import canonical_bytes, parse_canonical
+from records.errors import VrmError
+from store.ledger.audit import open_scan
+from store.ledger.memory import MemoryLedger
+from tests.support.decision_samples import sample_records
+
+
+class _Loose(Model):
+    text: str = ""
+    number: float = 0.0
+
+
+class _Plain(Model):
+    text: str = ""
+    count: int = 0
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[tuple[str, str]]:
+    """Noun and payload of a record of every kind that there is a sample of."""
+    return [(record.kind.noun, record.payload.decode()) for record in sample_records().values()]
+
+
+def test_every_kind_is_read_the_short_way_and_alike(samples: list[tuple[str, str]]) -> None:
+    for noun, payload in samples:
+        record = load_record(noun, payload)
+        assert short_way(type(record), record.as_json(), payload) == payload.isascii(), noun
+        own = read_own(noun, payload)
+        assert (own, own.id, own.payload) == (record, record.id, record.payload)
+        assert type(own.id) is type(record.id)
+
+
+def test_the_short_way_writes_what_rfc_8785_writes() -> None:
+    text = "".join(chr(code) for code in range(1, 128))
+    content = _Plain(text=text, count=2**53 - 1).as_json()
+    assert short_way(_Plain, content, rfc8785.dumps(content).decode())
+
+
+@pytest.mark.parametrize(
+    ("model", "content"),
+    [
+        (_Loose, {"number": 1.0, "text": ""}),
+        (_Plain, {"count": 2**53, "text": ""}),
+        (_Plain, {"count": 1, "text": "naïve"}),
+        (_Plain, {"count": 1, "text": "\x00"}),
+    ],
+)
+def test_what_the_short_way_cannot_prove_goes_the_long_way(model: type[Model], content: dict[str, Any]) -> None:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert not short_way(model, content, text)
+
+
+def test_a_payload_that_is_not_canonical_keeps_the_bytes_that_it_should_have(samples: list[tuple[str, str]]) -> None:
+    noun, payload = next(sample for sample in samples if sample[0] == "hypothesis")
+    assert read_own(noun, payload + " ").payload == payload.encode()
+    with pytest.raises(VrmError):
+        read_own(noun, payload[:40])
+    with pytest.raises(VrmError, match="Known kinds"):
+        read_own("rumour", payload)
+
+
+def test_a_stored_record_keeps_the_id_that_it_is_stored_under(samples: list[tuple[str, str]]) -> None:
+    noun, payload = next(sample for sample in samples if sample[0] == "hypothesis")
+    other = f"hypothesis:{'0' * 64}"
+    row = StoredRecord(noun=noun, id=other, namespace="test", position=1, payload=payload + " ")
+    assert read_stored(row).id == other
+    assert read_stored(row).payload == payload.encode() + b" "
+
+
+@pytest.mark.parametrize(
+    ("change", "illegal"),
+    [
+        ({"valid": False}, True),
+        ({"valid": "no"}, False),
+        ({"observation_id": "observation:7"}, False),
+        ({"rumour": 1}, False),
+    ],
+)
+def test_a_rule_that_is_broken_is_told_from_a_form_that_is(
+    samples: list[tuple[str, str]], change: dict[str, Any], *, illegal: bool
+) -> None:
+    payload = next(text for noun, text in samples if noun == "verification")
+    broken = canonical_bytes(parse_canonical(payload) | change).decode()
+    with pytest.raises(VrmError) as refused:
+        read_own("verification", broken)
+    assert is_illegal(refused.value) is illegal
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    recent: Recent[int, int] = Recent(3)
+    for number in (1, 2, 3, 1, 4):
+        recent.put(number, number)
+    assert list(recent) == [3, 1, 4]
+
+
+def _rows(permits: str) -> Iterator[JournalRow]:
+    for position, permit in enumerate(permits, start=1):
+        yield JournalRow(namespace="test", position=position, noun="hypothesis", id=f"hypothesis:{position}",
+                         payload_digest="", chain_digest="", permit_key=permit)  # fmt: skip
+
+
+class _Sizes:
+    """A scan that knows only how large records are."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def sizes(self, record_ids: Mapping[str, Sequence[str]]) -> dict[str, int]:
+        return {key: self._size for ids in record_ids.values() for key in ids}
+
+
+def _cut(monkeypatch: pytest.MonkeyPatch, permits: str, size: int = 1) -> list[str]:
+    monkeypatch.setattr(journal, "CHUNK", 4)
+    monkeypatch.setattr(journal, "LIMIT", 8)
+    monkeypatch.setattr(journal, "BYTES", 100)
+    ledger = MemoryLedger()
+    case = Case(reader=ledger, scan=open_scan(ledger), runtime=None, artifacts=None, findings=Findings(),
+                progress=lambda *_: None)  # fmt: skip
+    object.__setattr__(case, "scan", _Sizes(size))
+    return ["".join(row.permit_key for row in rows) for rows in journal._stretches(case, _rows(permits))]
+
+
+def test_a_stretch_ends_where_an_append_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _cut(monkeypatch, "aabbbbccd") == ["aabbbb", "ccd"]
+    assert _cut(monkeypatch, "abcdefgh") == ["abcd", "efgh"]
+
+
+def test_a_stretch_is_cut_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _cut(monkeypatch, "a" * 20) == ["a" * 8, "a" * 8, "a" * 4]
+
+
+def test_large_payloads_make_short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _cut(monkeypatch, "aabb", size=30) == ["aa", "bb"]
+    assert _cut(monkeypatch, "abcd", size=40) == ["ab", "cd"]
+    assert _cut(monkeypatch, "aaaab", size=400) == ["aaaa", "b"]
+
+
+def test_no_kind_holds_floats() -> None:
+    """No kind of today holds one, which the short way rests on for its speed and not for being right."""
+    assert not [noun for noun, kind in KINDS.items() if "'number'" in str(kind.model.model_json_schema())]
