@@ -107,10 +107,10 @@ class _Soak:
         points: list[Point] = []
         checks: list[Check] = []
         sizes = [self._records // part for part in SIZES]
-        stops = sorted({*sizes, *(self._records * at // POINTS for at in range(1, POINTS + 1))})
-        for stop in stops:
+        tenths = [self._records * at // POINTS for at in range(1, POINTS + 1)]
+        for stop in sorted({*sizes, *tenths}):
             point = self._append_until(stop)
-            if stop not in sizes or stop == self._records:
+            if stop in tenths:
                 points.append(point)
             if stop in sizes:
                 checks.append(self._check())
@@ -118,7 +118,7 @@ class _Soak:
             "benchmark": "ledger soak",
             "memory_growth_mb_per_million": _slope(points),
             "fsck_rows_per_second": [check.rows_per_second for check in checks],
-            "fsck_linearity": significant((checks[0].rows_per_second) / checks[-1].rows_per_second),
+            "fsck_linearity": significant(checks[0].rows_per_second / checks[-1].rows_per_second),
             "fsck_peak_mb": [check.peak_mb for check in checks],
             "rows": self._rows,
             "appends": self._appends,

@@ -19,6 +19,10 @@ the Runtime held goes through a file.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from memory.fsck.artifacts import ArtifactCheck
 from memory.fsck.authorizations import RuntimeBefore
 from memory.fsck.case import Case, Progress
@@ -64,7 +68,7 @@ def fsck(
         UnavailableError: a store cannot be read.
     """
     findings = Findings()
-    with RuntimeBefore(runtime, namespace, findings) as before:
+    with _collecting_less(), RuntimeBefore(runtime, namespace, findings) as before:
         case = Case(
             reader=reader,
             scan=open_scan(reader),
@@ -83,6 +87,16 @@ def fsck(
         before.check_ended(case)
         bytes_of.check_proposals(case, before.proposals())
     return findings.report()
+
+
+@contextmanager
+def _collecting_less() -> Iterator[None]:
+    """Keep the garbage collector from what was there before: it outlives the check, and looking at it costs a tenth."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _chosen(case: Case) -> list[str]:
