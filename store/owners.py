@@ -111,6 +111,12 @@ def ended(connection: Connection) -> bool:
     return connection.pgconn.status != psycopg.pq.ConnStatus.OK
 
 
+def _abandon_unless_idle(connection: Connection) -> None:
+    """Close a connection that could not even leave its transaction; it would hold its locks and be of no more use."""
+    if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        connection.close()
+
+
 class Writer:
     """The writing connection of an owner: one transaction at a time, opened again after the server ended it.
 
@@ -144,8 +150,11 @@ class Writer:
             try:
                 with translated(self._schema):
                     connection = self._open()
-                    with connection.transaction():
-                        yield connection
+                    try:
+                        with connection.transaction():
+                            yield connection
+                    finally:
+                        _abandon_unless_idle(connection)
             except UnavailableError as error:
                 now = self._epoch(resource)
                 if now is not None and now != epoch:
