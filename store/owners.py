@@ -125,6 +125,12 @@ def ended(connection: Connection) -> bool:
     return connection.pgconn.status != psycopg.pq.ConnStatus.OK
 
 
+def _abandon_unless_idle(connection: Connection) -> None:
+    """Close a connection that could not even leave its transaction; it would hold its locks and be of no more use."""
+    if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        connection.close()
+
+
 class Writer:
     """The writing connection of an owner: one transaction at a time, opened again after the server ended it.
 
@@ -168,7 +174,11 @@ class Writer:
         with self._lock:
             try:
                 with translated(self._schema):
-                    yield self._open()
+                    connection = self._open()
+                    try:
+                        yield connection
+                    finally:
+                        _abandon_unless_idle(connection)
             except UnavailableError as error:
                 now = self._epoch(resource)
                 if now is not None and now != epoch:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from actors.cluster import ClusterInfo
@@ -29,6 +30,9 @@ for _name in (
     "RAY_ADDRESS",
 ):
     os.environ.pop(_name, None)
+
+settings.register_profile("thorough", max_examples=2_000)
+"""For an hour of looking: `pytest --hypothesis-profile thorough`."""
 
 _TIERS = ("unit", "contract", "cluster", "acceptance")
 

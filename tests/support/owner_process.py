@@ -2,8 +2,8 @@
 
 Run as `python -m tests.support.owner_process DSN`. It answers each line with one line: `epoch N` to `claim NAMESPACE`,
 after which it is a new owner of that namespace; `committed KEY`, `fenced` or the name of another error to
-`commit SEED`. The line `hold SEED` commits with a guard that says `inside` and waits, transaction open, for one more
-line.
+`commit SEED`. The line `hold SEED` commits with a guard that says `inside` and waits for one more line, with its
+transaction open.
 """
 
 from __future__ import annotations

@@ -1,20 +1,18 @@
-"""How the check reads: the short way to canonical bytes agrees with the long one, and stretches keep memory bounded."""
+"""How the check reads: under the stored id and bytes, and in stretches that keep memory bounded."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-import rfc8785
 
 from memory.fsck import journal
 from memory.fsck.case import Case, Recent
-from memory.fsck.reading import is_illegal, read_own, read_stored, short_way
+from memory.fsck.reading import is_illegal, read_stored
 from memory.fsck.report import Findings
 from records.appends import JournalRow, StoredRecord
-from records.base import KINDS, Model, load_record
+from records.base import KINDS, load_record
 from records.canonical import canonical_bytes, parse_canonical
 from records.errors import VrmError
 from store.ledger.audit import open_scan
@@ -22,58 +20,10 @@ from store.ledger.memory import MemoryLedger
 from tests.support.decision_samples import sample_records
 
 
-class _Loose(Model):
-    text: str = ""
-    number: float = 0.0
-
-
-class _Plain(Model):
-    text: str = ""
-    count: int = 0
-
-
 @pytest.fixture(scope="module")
 def samples() -> list[tuple[str, str]]:
     """Noun and payload of a record of every kind that there is a sample of."""
     return [(record.kind.noun, record.payload.decode()) for record in sample_records().values()]
-
-
-def test_every_kind_is_read_the_short_way_and_alike(samples: list[tuple[str, str]]) -> None:
-    for noun, payload in samples:
-        record = load_record(noun, payload)
-        assert short_way(type(record), record.as_json(), payload) == payload.isascii(), noun
-        own = read_own(noun, payload)
-        assert (own, own.id, own.payload) == (record, record.id, record.payload)
-        assert type(own.id) is type(record.id)
-
-
-def test_the_short_way_writes_what_rfc_8785_writes() -> None:
-    text = "".join(chr(code) for code in range(1, 128))
-    content = _Plain(text=text, count=2**53 - 1).as_json()
-    assert short_way(_Plain, content, rfc8785.dumps(content).decode())
-
-
-@pytest.mark.parametrize(
-    ("model", "content"),
-    [
-        (_Loose, {"number": 1.0, "text": ""}),
-        (_Plain, {"count": 2**53, "text": ""}),
-        (_Plain, {"count": 1, "text": "naïve"}),
-        (_Plain, {"count": 1, "text": "\x00"}),
-    ],
-)
-def test_what_the_short_way_cannot_prove_goes_the_long_way(model: type[Model], content: dict[str, Any]) -> None:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    assert not short_way(model, content, text)
-
-
-def test_a_payload_that_is_not_canonical_keeps_the_bytes_that_it_should_have(samples: list[tuple[str, str]]) -> None:
-    noun, payload = next(sample for sample in samples if sample[0] == "hypothesis")
-    assert read_own(noun, payload + " ").payload == payload.encode()
-    with pytest.raises(VrmError):
-        read_own(noun, payload[:40])
-    with pytest.raises(VrmError, match="Known kinds"):
-        read_own("rumour", payload)
 
 
 def test_a_stored_record_keeps_the_id_that_it_is_stored_under(samples: list[tuple[str, str]]) -> None:
@@ -99,7 +49,7 @@ def test_a_rule_that_is_broken_is_told_from_a_form_that_is(
     payload = next(text for noun, text in samples if noun == "verification")
     broken = canonical_bytes(parse_canonical(payload) | change).decode()
     with pytest.raises(VrmError) as refused:
-        read_own("verification", broken)
+        load_record("verification", broken)
     assert is_illegal(refused.value) is illegal
 
 

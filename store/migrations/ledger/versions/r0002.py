@@ -1,4 +1,4 @@
-"""Every record kind has its table, tables that move are guarded, and a writer holds epoch and journal in one question."""
+"""Every record kind has its table, moving tables are guarded, a writer holds epoch and journal in one question."""
 
 from __future__ import annotations
 
