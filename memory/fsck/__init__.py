@@ -12,9 +12,9 @@ Rules kept here:
 
 What bounds memory, whatever the number of rows: a stretch of journal with its payloads (`memory.fsck.journal`: a
 thousand rows and eight megabytes, or one append); the longest chain of one scope variant; the members of the two
-snapshots of a sort that were used last; fixed numbers of places, verdicts and artifact digests that were met last
-(`memory.fsck.case.Recent`); a hundred findings of each code. All else is streamed by the database in order, and what
-the Runtime held goes through a file.
+snapshots of a sort that were used last; the intents of twenty Runs; fixed numbers of places, verdicts and artifact
+digests that were met last (`memory.fsck.case.Recent`); a hundred findings of each code. All else is streamed by the
+database in order, and what the Runtime held goes through a file.
 """
 
 from __future__ import annotations
@@ -70,14 +70,9 @@ def fsck(
     findings = Findings()
     with _collecting_less(), RuntimeBefore(runtime, namespace, findings) as before:
         case = Case(
-            reader=reader,
-            scan=open_scan(reader),
-            runtime=runtime,
-            artifacts=artifacts,
-            findings=findings,
-            progress=progress,
-            namespace=namespace,
-        )
+            reader=reader, scan=open_scan(reader), runtime=runtime, artifacts=artifacts, findings=findings,
+            progress=progress, namespace=namespace,
+        )  # fmt: skip
         bytes_of = ArtifactCheck()
         for name in _chosen(case):
             _check_whole_namespace(case, name, bytes_of)
