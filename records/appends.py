@@ -159,8 +159,29 @@ def require_sound(append: Append) -> None:
     if not append.records:
         raise InvalidInputError("records", "none", "An append holds at least one record.")
     for record in append.records:
-        if not record.is_checked:
-            raise InvalidRecordError("records", type(record).__name__, "Build the record by its constructor.")
+        if not getattr(record, "is_checked", False):
+            _require_sound_record(record)
+
+
+def _require_sound_record(record: object) -> None:
+    """Refuse a record that is not what its constructor makes of its payload."""
+    if not isinstance(record, Record):
+        raise InvalidRecordError("records", type(record).__name__, "Append records.")
+    _require_same(load_record(record.kind.noun, record.payload), record, type(record).__name__)
+
+
+def _require_same(read: object, given: object, path: str) -> None:
+    """Refuse a value that differs from what its payload says, or is of another type, part by part."""
+    if type(read) is not type(given):
+        raise InvalidRecordError(path, given, "Build the record by its constructor.")
+    if isinstance(read, Model):
+        for name in type(read).model_fields:
+            _require_same(vars(read)[name], vars(given).get(name), f"{path}.{name}")
+    elif isinstance(read, tuple) and isinstance(given, tuple) and len(read) == len(given):
+        for index, pair in enumerate(zip(read, given, strict=True)):
+            _require_same(*pair, f"{path}.{index}")
+    elif read != given:
+        raise InvalidRecordError(path, given, "Build the record by its constructor.")
 
 
 class AppendReceipt(Model):

@@ -23,7 +23,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from records.errors import InvalidRecordError
 from records.fields import UNSCOPED, Namespace, Timestamp
-from records.models import Id, Model
+from records.models import Id, Model, refusal
 
 
 class Frontier(StrEnum):
@@ -128,10 +128,11 @@ class Kind:
             first = error.errors(include_url=False)[0]
             if first["loc"]:
                 return self.variants[str(first["loc"][0])].load(payload)  # raises, and names field and model
-            path = self.discriminator if first["type"].startswith("union_tag") else "$"
+            if not first["type"].startswith("union_tag"):
+                raise refusal(self.model.__name__, first) from error
             met = first.get("ctx", {}).get("tag", first.get("input"))
             remedy = f"It is one of: {', '.join(sorted(self.variants))}."
-            raise InvalidRecordError(f"{self.model.__name__}.{path}", met, remedy) from error
+            raise InvalidRecordError(f"{self.model.__name__}.{self.discriminator}", met, remedy) from error
 
 
 KINDS: dict[str, Kind] = {}

@@ -34,7 +34,7 @@ MAX_PAYLOAD: Final = 32 * 2**20
 
 LegacyKey = Annotated[str, StringConstraints(pattern=r"^[ -~]{1,1000}$")]
 """A legacy id as JSON writes it in ASCII, without the quotes: any text, in a form that an index can hold."""
-_Content = Annotated[str, StringConstraints(max_length=MAX_PAYLOAD // 3 * 4 + 4)]
+_Content = Annotated[str, StringConstraints(max_length=MAX_PAYLOAD // 3 * 4 + 4, pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
 
 
 class LegacySystem(StrEnum):

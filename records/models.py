@@ -169,10 +169,11 @@ def refusing() -> Iterator[None]:
         findings = error.errors(include_url=False)
         # A long cause is left behind: whoever prints a traceback would print all of it.
         long = len(findings) > _TOLD or any(len(str(part)) > _TOLD for each in findings for part in each["loc"])
-        raise _refusal(error.title, findings[0]) from (None if long else error)
+        raise refusal(error.title, findings[0]) from (None if long else error)
 
 
-def _refusal(title: str, first: ErrorDetails) -> InvalidRecordError:
+def refusal(title: str, first: ErrorDetails) -> InvalidRecordError:
+    """Return our error for the first finding of pydantic about a model of that title."""
     path = ".".join(str(part) for part in first["loc"]) or "$"
     met = first.get("input")
     if first["type"] == "json_invalid" and isinstance(met, str | bytes):

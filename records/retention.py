@@ -158,7 +158,7 @@ class OtherErasureIntent(ErasureIntent):
 class Acknowledgement(Model):
     """The proof that one affected index build or artifact was invalidated."""
 
-    affected: Name
+    affected: IndexBuildId | Digest
     proof: ProofRef
 
 

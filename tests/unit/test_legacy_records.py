@@ -84,7 +84,7 @@ def test_no_other_kind_stands_in_the_namespace_of_legacy_records() -> None:
     for noun, record in every_sample().items():
         elsewhere = record.as_json() | {"namespace": "demo" if noun in LEGACY else UNSCOPED}
         with pytest.raises(InvalidRecordError, match=r"legacy|literal") as caught:
-            KINDS[noun].model.load(json.dumps(elsewhere))
+            load_record(noun, json.dumps(elsewhere))
         assert UNSCOPED in str(caught.value) or noun in LEGACY
     assert {noun for noun, kind in KINDS.items() if kind.unscoped} == LEGACY
 

@@ -145,7 +145,7 @@ def test_the_variant_of_a_rule_is_made_as_before() -> None:
     ],
 )  # fmt: skip
 def test_a_value_that_is_not_of_its_type(kind: ValueType, value: str) -> None:
-    with pytest.raises(ValidationError, match="canonical JSON text|Normalise the text"):
+    with pytest.raises(ValidationError, match=r"canonical JSON text|Normalise the text"):
         TypedValue(type=kind, value=value)
 
 
