@@ -111,6 +111,22 @@ def ended(connection: Connection) -> bool:
     return connection.pgconn.status != psycopg.pq.ConnStatus.OK
 
 
+def _require_transaction(connection: Connection, schema: str) -> None:
+    """Refuse to end a block as committed whose transaction is no longer there.
+
+    A connection may be lost while a savepoint is undone, which psycopg tells its log and nobody else; it then leaves
+    the block without a commit and without an error. Likewise the server answers the COMMIT of a failed transaction with
+    a rollback and no error.
+
+    Raises:
+        UnavailableError: the transaction is over; nothing of it was written.
+    """
+    status = connection.info.transaction_status
+    if status != psycopg.pq.TransactionStatus.INTRANS:
+        found = f"transaction {status.name.lower()} before its commit"
+        raise UnavailableError(schema, found, "Nothing was written; run the command again.")
+
+
 def _abandon_unless_idle(connection: Connection) -> None:
     """Close a connection that could not even leave its transaction; it would hold its locks and be of no more use."""
     if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
@@ -153,6 +169,7 @@ class Writer:
                     try:
                         with connection.transaction():
                             yield connection
+                            _require_transaction(connection, self._schema)
                     finally:
                         _abandon_unless_idle(connection)
             except UnavailableError as error:

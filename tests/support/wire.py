@@ -45,14 +45,16 @@ class Wire:
         self._listener.bind(str(folder / ".s.PGSQL.5432"))
         self._listener.listen()
         self._lock = threading.Lock()
-        self._at, self._fault = 0, Fault.CUT
+        self._at: int | str = 0
+        self._fault = Fault.CUT
         self.steps: list[str] = []
+        self.broke_at = ""
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def arm(self, at: int = 0, fault: Fault = Fault.CUT) -> None:
-        """Count from here; break at step number `at` (from 1), or never."""
+    def arm(self, at: int | str = 0, fault: Fault = Fault.CUT) -> None:
+        """Count from here; break at step number `at` (from 1), or at the first of that name, or never."""
         with self._lock:
-            self.steps, self._at, self._fault = [], at, fault
+            self.steps, self._at, self._fault, self.broke_at = [], at, fault, ""
 
     def close(self) -> None:
         """Stop listening; open connections go on."""
@@ -62,9 +64,9 @@ class Wire:
         """Count a step; return the fault that is due now, once."""
         with self._lock:
             self.steps.append(name)
-            if len(self.steps) != self._at:
+            if self._at not in (len(self.steps), name):
                 return None
-            self._at = 0
+            self._at, self.broke_at = 0, name
             return self._fault
 
     def terminate(self, backend: int) -> None:
