@@ -125,6 +125,25 @@ def ended(connection: Connection) -> bool:
     return connection.pgconn.status != psycopg.pq.ConnStatus.OK
 
 
+@contextmanager
+def opened(connection: Connection, schema: str) -> Iterator[None]:
+    """Open a transaction; it is durable when the block ends without an error.
+
+    A connection may be lost while a savepoint is undone, which psycopg tells its log and nobody else; it then leaves
+    the block without a commit and without an error. Likewise the server answers the COMMIT of a failed transaction with
+    a rollback and no error. So the transaction must still be there when the block ends.
+
+    Raises:
+        UnavailableError: the transaction is over; nothing of it was written.
+    """
+    with translated(schema), connection.transaction():
+        yield
+        status = connection.info.transaction_status
+        if status != psycopg.pq.TransactionStatus.INTRANS:
+            found = f"transaction {status.name.lower()} before its commit"
+            raise UnavailableError(schema, found, "Nothing was written; run the command again.")
+
+
 def _abandon_unless_idle(connection: Connection) -> None:
     """Close a connection that could not even leave its transaction; it would hold its locks and be of no more use."""
     if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
@@ -160,7 +179,7 @@ class Writer:
             FencedError: as for `using`.
             UnavailableError: likewise.
         """
-        with self.using(resource, epoch) as connection, translated(self._schema), connection.transaction():
+        with self.using(resource, epoch) as connection, opened(connection, self._schema):
             yield connection
 
     @contextmanager

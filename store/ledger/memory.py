@@ -256,7 +256,7 @@ class MemoryLedger(MemoryReader):
         counts: dict[str, int] = {}
         for (noun, _namespace), ids in self._state.by_kind.items():
             counts[noun] = counts.get(noun, 0) + len(ids)
-        return dict(sorted(counts.items()))
+        return {noun: count for noun, count in sorted(counts.items()) if count}  # an undone append leaves a place
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -22,7 +22,7 @@ from store.ledger.port import Epoch, LedgerReader, Request
 from store.ledger.reader import PostgresReader
 from store.ledger.schema import DEFINITION, SCHEMA
 from store.ledger.writing import PostgresTransaction, Remembered, TrustingTransaction
-from store.owners import Writer
+from store.owners import Writer, opened
 from store.pipeline import Pipeline
 
 
@@ -88,7 +88,7 @@ class PostgresLedger(PostgresReader):
         self, pipeline: Pipeline, fences: Sequence[tuple[str, int]], group: Sequence[Request]
     ) -> list[AppendReceipt | VrmError]:
         """Carry out a group in which a request fails; each of the others is written all the same."""
-        with pipeline.connection.transaction():
+        with opened(pipeline.connection, SCHEMA):
             transaction = PostgresTransaction(pipeline)
             answers = commit_group(transaction, fences, group)
             transaction.settle()

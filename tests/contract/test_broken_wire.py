@@ -45,8 +45,10 @@ def clean(wire: Wire) -> Iterator[None]:
     with store.reading() as reader:
         report = fsck(reader, None, None)
     store.close()
-    # The sample snapshot names a bundle that nobody can resolve; nothing else may be found.
-    assert report.counts.keys() <= {Code.SNAPSHOT_MEMBER.value}, report.text()
+    # The sample snapshot names a bundle that nobody can resolve, and the rule comes without its batch and decision;
+    # nothing else may be found.
+    known = {Code.SNAPSHOT_MEMBER, Code.RECEIPT_ILLEGAL, Code.KNOWLEDGE_UNFOUNDED}
+    assert report.counts.keys() <= {code.value for code in known}, report.text()
 
 
 @pytest.fixture
@@ -78,9 +80,15 @@ def with_a_bad_member(namespace: str) -> list[Append]:
     return [*one(namespace), orphan, evidence_append(make_evidence(namespace, seed=2), "two")]
 
 
+def with_a_bad_end(namespace: str) -> list[Append]:
+    """What is undone last has nothing behind it that would notice a lost connection but the commit."""
+    return [*one(namespace), evidence_append(make_evidence(namespace, seed=9)[3:4], "orphan")]
+
+
+BAD_END = "a group that ends with a bad member"
 LONG = "a group with a bad member"
 """So many steps that each fault takes every third of them; between them the faults take every one."""
-GROUPS = {"one append": one, "a group with heads": with_heads, LONG: with_a_bad_member}
+GROUPS = {"one append": one, "a group with heads": with_heads, LONG: with_a_bad_member, BAD_END: with_a_bad_end}
 
 
 def commit(writer: Writer, group: list[Append]) -> list[object]:
@@ -126,7 +134,7 @@ def test_a_commit_that_breaks_at_any_step_is_whole_or_not_at_all(
     wire.arm()
     wanted = commit(model.writer, model.group)
     steps = list(wire.steps)
-    last = max(number for number, name in enumerate(steps, start=1) if name == "Q COMMIT")
+    last = max(number for number, name in enumerate(steps, start=1) if name == "COMMIT")
     told = 0
     trial = Trial.begin(store, kind)
     tried = [at for at in range(1, last + 1) if kind != LONG or at == last or (at + list(Fault).index(fault)) % 3 == 0]
@@ -136,8 +144,10 @@ def test_a_commit_that_breaks_at_any_step_is_whole_or_not_at_all(
         if error is not None:
             told += 1
             assert "again" in error.remedy, (steps[at - 1], at)
+            wire.settle()
             if trial.receipts():
-                assert (fault, steps[at - 1]) == (Fault.MUTE, "Q COMMIT")
+                # Nobody waits for answers in a pipeline: whatever step stays without one, the commit may have gone out.
+                assert fault is Fault.MUTE
                 answers = commit(trial.writer, trial.group)  # asking again under the same permits
             else:
                 assert not trial.writer.journal(), (fault, steps[at - 1], at)
@@ -150,7 +160,7 @@ def test_a_commit_that_breaks_at_any_step_is_whole_or_not_at_all(
     wire.arm()
     assert shape(commit(trial.writer, trial.group)) == shape(wanted)
     # Only where the first try is being undone anyway may the wire break without a word: the group is carried out again.
-    assert told == len(tried) if kind != LONG else told > len(tried) // 2
+    assert told == len(tried) if kind not in (LONG, BAD_END) else told > len(tried) // 2
 
 
 def test_a_claim_that_breaks_at_any_step_leaves_one_owner(wire: Wire) -> None:

@@ -45,14 +45,17 @@ class Wire:
         self._listener.bind(str(folder / ".s.PGSQL.5432"))
         self._listener.listen()
         self._lock = threading.Lock()
-        self._at, self._fault = 0, Fault.CUT
+        self._backends: list[int] = []
+        self._at: int | str = 0
+        self._fault = Fault.CUT
         self.steps: list[str] = []
+        self.broke_at = ""
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def arm(self, at: int = 0, fault: Fault = Fault.CUT) -> None:
-        """Count from here; break at step number `at` (from 1), or never."""
+    def arm(self, at: int | str = 0, fault: Fault = Fault.CUT) -> None:
+        """Count from here; break at step number `at` (from 1), or at the first of that name, or never."""
         with self._lock:
-            self.steps, self._at, self._fault = [], at, fault
+            self.steps, self._at, self._fault, self.broke_at = [], at, fault, ""
 
     def close(self) -> None:
         """Stop listening; open connections go on."""
@@ -62,10 +65,22 @@ class Wire:
         """Count a step; return the fault that is due now, once."""
         with self._lock:
             self.steps.append(name)
-            if len(self.steps) != self._at:
+            if self._at not in (len(self.steps), name):
                 return None
-            self._at = 0
+            self._at, self.broke_at = 0, name
             return self._fault
+
+    def meet(self, backend: int) -> None:
+        """Remember the backend of a connection that writes."""
+        with self._lock:
+            self._backends.append(backend)
+
+    def settle(self) -> None:
+        """End whatever still works on what it was sent before the wire broke, and wait until it is gone."""
+        with self._lock:
+            backends, self._backends = self._backends, []
+        for backend in backends:
+            self.terminate(backend)
 
     def terminate(self, backend: int) -> None:
         """End a backend as an administrator does, and wait until it is gone."""
@@ -89,6 +104,8 @@ class _Link:
         self._backend = 0
         self._writes = False
         self._muted = threading.Event()
+        self._statements: dict[bytes, str] = {}
+        self._bound = b""
 
     def start(self) -> None:
         threading.Thread(target=self._run, daemon=True).start()
@@ -105,6 +122,7 @@ class _Link:
         with contextlib.suppress(OSError):
             for message in _messages(self._client, headless=True):
                 if message[:1] not in (b"\0", *(bytes([kind]) for kind in _STEPS)):
+                    self._learn(message)
                     self._server.sendall(message)
                     continue
                 if message[:1] == b"\0":  # the first message has a length and no kind
@@ -117,7 +135,7 @@ class _Link:
 
     def _broken(self, message: bytes) -> bool:
         """Carry out a step, or the fault that is due at it; return whether nothing may follow."""
-        fault = self._wire.step(_name(message)) if self._writes else None
+        fault = self._wire.step(self._name(message)) if self._writes else None
         match fault:
             case Fault.CUT:
                 return True
@@ -136,8 +154,27 @@ class _Link:
                     break
                 if message[:1] == b"K":
                     (self._backend,) = struct.unpack_from("!I", message, _HEADER)
+                    if self._writes:
+                        self._wire.meet(self._backend)
                 self._client.sendall(message)
         self._hang_up()
+
+    def _learn(self, message: bytes) -> None:
+        """Note which statement a name stands for, and which one is executed next."""
+        parts = message[_HEADER:].split(b"\0", 2)
+        if message[:1] == b"P":
+            self._statements[parts[0]] = parts[1].decode()
+        elif message[:1] == b"B":
+            self._bound = parts[1]
+
+    def _name(self, message: bytes) -> str:
+        match message[:1]:
+            case b"Q":
+                return message[_HEADER:-1].decode()
+            case b"E":
+                return self._statements.get(self._bound, "")
+            case kind:
+                return kind.decode()
 
     def _hang_up(self) -> None:
         for end in (self._client, self._server):
@@ -159,8 +196,3 @@ def _messages(source: socket.socket, *, headless: bool) -> Iterator[bytes]:
                 break
             yield buffer[: begin + length]
             buffer, headless = buffer[begin + length :], False
-
-
-def _name(message: bytes) -> str:
-    kind = message[:1].decode()
-    return f"Q {message[_HEADER:-1].decode()}" if kind == "Q" else kind
