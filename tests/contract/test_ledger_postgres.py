@@ -84,7 +84,7 @@ class TestInstall:
             ("ALTER TABLE ledger.attempts ALTER contract_id DROP NOT NULL", "attempts.contract_id text not null"),
             ("ALTER TABLE ledger.attempts RENAME COLUMN corpus TO body", "attempts.corpus"),
             ("DROP INDEX ledger.ledger_commits_v1_by_id", "ledger_commits_v1_by_id"),
-            ("ALTER TABLE ledger.attempts DROP CONSTRAINT attempts_corpus_check", "check 1 on attempts"),
+            ("ALTER TABLE ledger.attempts DROP CONSTRAINT attempts_corpus_check", "check 2 on attempts"),
             ("ALTER TABLE ledger.attempts DROP CONSTRAINT attempts_pkey, ADD UNIQUE (id)", "primary key 1 on attempts"),
             (
                 "ALTER TABLE ledger.ledger_commits_v1 DROP CONSTRAINT ledger_commits_v1_noun_id_key",
