@@ -121,8 +121,7 @@ class Histories(RuleBasedStateMachine):
             assert self.answers(self.memory, self.epochs[0], appends) == got
             self.crashes["none"] += 1
             return
-        self.wire.settle()
-        # In a pipeline nobody waits for answers, so whatever step stays without one, the commit may have gone out.
+        # In a pipeline nobody waits for answers: whatever step stays without one, the commit has gone out with it.
         if self.postgres.namespace_head(self.space) != before:
             assert fault is Fault.MUTE, broke_at
             self.memory.lose_the_answer(self.epochs[0], requests)

@@ -2,7 +2,8 @@
 
 A step is what the client has carried out or ended: a simple query, the execution of a prepared one, a synchronisation.
 Faults are exact: the server has been given every step before the chosen one and nothing behind it (`CUT`, `TERMINATE`),
-or has answered it and the answer is lost (`MUTE`). Nothing here waits for a length of time.
+or has answered it and what was sent with it, up to the next synchronisation, and the answers are lost (`MUTE`).
+Nothing here waits for a length of time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 _STEPS: Final = b"QES"
 _CHUNK: Final = 65536
 _HEADER: Final = 5
+_READY: Final = b"Z"
 
 
 class Fault(StrEnum):
@@ -45,7 +47,6 @@ class Wire:
         self._listener.bind(str(folder / ".s.PGSQL.5432"))
         self._listener.listen()
         self._lock = threading.Lock()
-        self._backends: list[int] = []
         self._at: int | str = 0
         self._fault = Fault.CUT
         self.steps: list[str] = []
@@ -69,18 +70,6 @@ class Wire:
                 return None
             self._at, self.broke_at = 0, name
             return self._fault
-
-    def meet(self, backend: int) -> None:
-        """Remember the backend of a connection that writes."""
-        with self._lock:
-            self._backends.append(backend)
-
-    def settle(self) -> None:
-        """End whatever still works on what it was sent before the wire broke, and wait until it is gone."""
-        with self._lock:
-            backends, self._backends = self._backends, []
-        for backend in backends:
-            self.terminate(backend)
 
     def terminate(self, backend: int) -> None:
         """End a backend as an administrator does, and wait until it is gone."""
@@ -151,11 +140,11 @@ class _Link:
         with contextlib.suppress(OSError):
             for message in _messages(self._server, headless=False):
                 if self._muted.is_set():
-                    break
+                    if message[:1] == _READY:
+                        break
+                    continue
                 if message[:1] == b"K":
                     (self._backend,) = struct.unpack_from("!I", message, _HEADER)
-                    if self._writes:
-                        self._wire.meet(self._backend)
                 self._client.sendall(message)
         self._hang_up()
 
