@@ -1,7 +1,7 @@
 CREATE TABLE ledger.append_receipts (
 	namespace TEXT NOT NULL,
 	permit_key TEXT NOT NULL,
-	permit_digest TEXT NOT NULL CHECK (permit_digest ~ '^[0-9a-f]{64}$'),
+	permit_digest TEXT NOT NULL CHECK (octet_length(permit_digest) = 64),
 	transition TEXT NOT NULL,
 	receipt TEXT NOT NULL,
 	PRIMARY KEY (namespace, permit_key)
@@ -55,8 +55,8 @@ CREATE TABLE ledger.ledger_commits_v1 (
 	position BIGINT NOT NULL,
 	noun TEXT NOT NULL,
 	id TEXT NOT NULL,
-	payload_digest TEXT NOT NULL CHECK (payload_digest ~ '^[0-9a-f]{64}$'),
-	chain_digest TEXT NOT NULL CHECK (chain_digest ~ '^[0-9a-f]{64}$'),
+	payload_digest TEXT NOT NULL CHECK (octet_length(payload_digest) = 64),
+	chain_digest TEXT NOT NULL CHECK (octet_length(chain_digest) = 64),
 	permit_key TEXT NOT NULL,
 	PRIMARY KEY (namespace, position),
 	UNIQUE (noun, id),
@@ -66,7 +66,7 @@ CREATE TABLE ledger.legacy_imports (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
 	position BIGINT NOT NULL CHECK (position > 0),
-	source_digest TEXT NOT NULL CHECK (source_digest ~ '^[0-9a-f]{64}$'),
+	source_digest TEXT NOT NULL CHECK (octet_length(source_digest) = 64),
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id),
 	UNIQUE (namespace, id)
@@ -84,7 +84,7 @@ CREATE TABLE ledger.legacy_records (
 CREATE TABLE ledger.namespace_heads (
 	namespace TEXT NOT NULL,
 	position BIGINT NOT NULL,
-	chain_digest TEXT NOT NULL CHECK (chain_digest ~ '^[0-9a-f]{64}$'),
+	chain_digest TEXT NOT NULL CHECK (octet_length(chain_digest) = 64),
 	evidence BIGINT NOT NULL,
 	lifecycle BIGINT NOT NULL,
 	retention BIGINT NOT NULL,
@@ -417,7 +417,7 @@ CREATE TABLE ledger.retention_affected_artifacts (
 	parent_id TEXT NOT NULL,
 	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
 	namespace TEXT NOT NULL,
-	sha256 TEXT NOT NULL CHECK (sha256 ~ '^[0-9a-f]{64}$'),
+	sha256 TEXT NOT NULL CHECK (octet_length(sha256) = 64),
 	PRIMARY KEY (parent_id, ordinal),
 	CONSTRAINT retention_affected_artifacts_one_sha256 UNIQUE (parent_id, sha256),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.retention_erasure_intents (namespace, id)
@@ -427,7 +427,7 @@ CREATE TABLE ledger.retention_affected_indexes (
 	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
 	namespace TEXT NOT NULL,
 	index_build_id TEXT NOT NULL,
-	digest TEXT NOT NULL CHECK (digest ~ '^[0-9a-f]{64}$'),
+	digest TEXT NOT NULL CHECK (octet_length(digest) = 64),
 	PRIMARY KEY (parent_id, ordinal),
 	CONSTRAINT retention_affected_indexes_one_index_build_id UNIQUE (parent_id, index_build_id),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.retention_erasure_intents (namespace, id),
@@ -438,7 +438,7 @@ CREATE TABLE ledger.observation_artifacts (
 	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
 	namespace TEXT NOT NULL,
 	role TEXT NOT NULL,
-	sha256 TEXT NOT NULL CHECK (sha256 ~ '^[0-9a-f]{64}$'),
+	sha256 TEXT NOT NULL CHECK (octet_length(sha256) = 64),
 	size_bytes BIGINT NOT NULL CHECK (size_bytes >= 0),
 	PRIMARY KEY (parent_id, ordinal),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.observations (namespace, id)
@@ -539,7 +539,7 @@ CREATE TABLE ledger.evidence_snapshot_members (
 	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
 	namespace TEXT NOT NULL,
 	experience_id TEXT NOT NULL,
-	bundle_digest TEXT NOT NULL CHECK (bundle_digest ~ '^[0-9a-f]{64}$'),
+	bundle_digest TEXT NOT NULL CHECK (octet_length(bundle_digest) = 64),
 	PRIMARY KEY (parent_id, ordinal),
 	CONSTRAINT evidence_snapshot_members_one_experience_id UNIQUE (parent_id, experience_id),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.evidence_snapshots (namespace, id),

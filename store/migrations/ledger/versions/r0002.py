@@ -8,7 +8,7 @@ from store.migrations.steps import Steps
 
 revision = "2"
 down_revision = "1"
-definition_digest = "b517ac868de9580248e3076297e96444f1554ed0401d1f30507aa54fd85435ab"
+definition_digest = "30d94b8642fc2863fe5ee089fe3357cdfef59d30501ff7a52f32e8508b8fede9"
 
 
 def upgrade(steps: Steps) -> None:

@@ -14,7 +14,7 @@ CREATE TABLE ledger.legacy_imports (
 	id TEXT NOT NULL, 
 	namespace TEXT NOT NULL, 
 	position BIGINT NOT NULL CHECK (position > 0), 
-	source_digest TEXT NOT NULL CHECK (source_digest ~ '^[0-9a-f]{64}$'), 
+	source_digest TEXT NOT NULL CHECK (octet_length(source_digest) = 64), 
 	payload TEXT NOT NULL, 
 	PRIMARY KEY (id), 
 	UNIQUE (namespace, id)
@@ -97,7 +97,7 @@ CREATE TABLE ledger.retention_affected_artifacts (
 	parent_id TEXT NOT NULL, 
 	ordinal BIGINT NOT NULL CHECK (ordinal > 0), 
 	namespace TEXT NOT NULL, 
-	sha256 TEXT NOT NULL CHECK (sha256 ~ '^[0-9a-f]{64}$'), 
+	sha256 TEXT NOT NULL CHECK (octet_length(sha256) = 64), 
 	PRIMARY KEY (parent_id, ordinal), 
 	CONSTRAINT retention_affected_artifacts_one_sha256 UNIQUE (parent_id, sha256), 
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.retention_erasure_intents (namespace, id)
@@ -107,7 +107,7 @@ CREATE TABLE ledger.retention_affected_indexes (
 	ordinal BIGINT NOT NULL CHECK (ordinal > 0), 
 	namespace TEXT NOT NULL, 
 	index_build_id TEXT NOT NULL, 
-	digest TEXT NOT NULL CHECK (digest ~ '^[0-9a-f]{64}$'), 
+	digest TEXT NOT NULL CHECK (octet_length(digest) = 64), 
 	PRIMARY KEY (parent_id, ordinal), 
 	CONSTRAINT retention_affected_indexes_one_index_build_id UNIQUE (parent_id, index_build_id), 
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.retention_erasure_intents (namespace, id), 
@@ -122,7 +122,7 @@ ALTER TABLE ledger."evidence_snapshot_members" ADD CONSTRAINT "evidence_snapshot
 ALTER TABLE ledger."knowledge_snapshot_members" ADD CONSTRAINT "knowledge_snapshot_members_one_scope_variant_id" UNIQUE (parent_id, scope_variant_id);
 ALTER TABLE ledger."recall_decision_dispositions" ADD CONSTRAINT "recall_decision_dispositions_one_citation_id" UNIQUE (parent_id, citation_id);
 ALTER TABLE ledger."recall_input_index_builds" ADD CONSTRAINT "recall_input_index_builds_one_index_build_id" UNIQUE (parent_id, index_build_id);
-ALTER TABLE ledger."append_receipts" ADD CONSTRAINT "append_receipts_permit_digest_check" CHECK ((permit_digest ~ '^[0-9a-f]{64}$'::text));
+ALTER TABLE ledger."append_receipts" ADD CONSTRAINT "append_receipts_permit_digest_check" CHECK ((octet_length(permit_digest) = 64));
 ALTER TABLE ledger."attempts" ADD CONSTRAINT "attempts_position_check" CHECK (("position" > 0));
 ALTER TABLE ledger."capture_operations" ADD CONSTRAINT "capture_operations_position_check" CHECK (("position" > 0));
 ALTER TABLE ledger."decision_contract_views" ADD CONSTRAINT "decision_contract_views_position_check" CHECK (("position" > 0));
@@ -140,7 +140,7 @@ ALTER TABLE ledger."distillation_work_dispositions" ADD CONSTRAINT "distillation
 ALTER TABLE ledger."distillation_work_items" ADD CONSTRAINT "distillation_work_items_position_check" CHECK (("position" > 0));
 ALTER TABLE ledger."enqueue_transactions" ADD CONSTRAINT "enqueue_transactions_position_check" CHECK (("position" > 0));
 ALTER TABLE ledger."evaluation_contracts" ADD CONSTRAINT "evaluation_contracts_position_check" CHECK (("position" > 0));
-ALTER TABLE ledger."evidence_snapshot_members" ADD CONSTRAINT "evidence_snapshot_members_bundle_digest_check" CHECK ((bundle_digest ~ '^[0-9a-f]{64}$'::text));
+ALTER TABLE ledger."evidence_snapshot_members" ADD CONSTRAINT "evidence_snapshot_members_bundle_digest_check" CHECK ((octet_length(bundle_digest) = 64));
 ALTER TABLE ledger."evidence_snapshot_members" ADD CONSTRAINT "evidence_snapshot_members_ordinal_check" CHECK ((ordinal > 0));
 ALTER TABLE ledger."evidence_snapshots" ADD CONSTRAINT "evidence_snapshots_position_check" CHECK (("position" > 0));
 ALTER TABLE ledger."experience_distillation_receipts" ADD CONSTRAINT "experience_distillation_receipts_position_check" CHECK (("position" > 0));
@@ -152,8 +152,8 @@ ALTER TABLE ledger."knowledge_candidates" ADD CONSTRAINT "knowledge_candidates_r
 ALTER TABLE ledger."knowledge_lifecycle_events" ADD CONSTRAINT "knowledge_lifecycle_events_position_check" CHECK (("position" > 0));
 ALTER TABLE ledger."knowledge_snapshot_members" ADD CONSTRAINT "knowledge_snapshot_members_ordinal_check" CHECK ((ordinal > 0));
 ALTER TABLE ledger."knowledge_snapshots" ADD CONSTRAINT "knowledge_snapshots_position_check" CHECK (("position" > 0));
-ALTER TABLE ledger."ledger_commits_v1" ADD CONSTRAINT "ledger_commits_v1_chain_digest_check" CHECK ((chain_digest ~ '^[0-9a-f]{64}$'::text));
-ALTER TABLE ledger."ledger_commits_v1" ADD CONSTRAINT "ledger_commits_v1_payload_digest_check" CHECK ((payload_digest ~ '^[0-9a-f]{64}$'::text));
+ALTER TABLE ledger."ledger_commits_v1" ADD CONSTRAINT "ledger_commits_v1_chain_digest_check" CHECK ((octet_length(chain_digest) = 64));
+ALTER TABLE ledger."ledger_commits_v1" ADD CONSTRAINT "ledger_commits_v1_payload_digest_check" CHECK ((octet_length(payload_digest) = 64));
 ALTER TABLE ledger."memory_evidence_links" ADD CONSTRAINT "memory_evidence_links_ordinal_check" CHECK ((ordinal > 0));
 ALTER TABLE ledger."memory_records" ADD CONSTRAINT "memory_records_position_check" CHECK (("position" > 0));
 ALTER TABLE ledger."memory_records" ADD CONSTRAINT "memory_records_record_kind_check" CHECK ((record_kind = ANY (ARRAY['semantic'::text, 'procedure'::text])));
@@ -161,11 +161,11 @@ ALTER TABLE ledger."memory_relations" ADD CONSTRAINT "memory_relations_check" CH
 ALTER TABLE ledger."memory_relations" ADD CONSTRAINT "memory_relations_check1" CHECK (((relation <> 'contests'::text) OR ((source_memory_id COLLATE "C") < target_memory_id)));
 ALTER TABLE ledger."memory_relations" ADD CONSTRAINT "memory_relations_position_check" CHECK (("position" > 0));
 ALTER TABLE ledger."memory_relations" ADD CONSTRAINT "memory_relations_relation_check" CHECK ((relation = ANY (ARRAY['supersedes'::text, 'contests'::text, 'scope_refines'::text, 'procedure_implements'::text])));
-ALTER TABLE ledger."namespace_heads" ADD CONSTRAINT "namespace_heads_chain_digest_check" CHECK ((chain_digest ~ '^[0-9a-f]{64}$'::text));
+ALTER TABLE ledger."namespace_heads" ADD CONSTRAINT "namespace_heads_chain_digest_check" CHECK ((octet_length(chain_digest) = 64));
 ALTER TABLE ledger."namespace_heads" ADD CONSTRAINT "namespace_heads_check1" CHECK ((LEAST(evidence, lifecycle, retention) >= 0));
 ALTER TABLE ledger."no_commit_receipts" ADD CONSTRAINT "no_commit_receipts_position_check" CHECK (("position" > 0));
 ALTER TABLE ledger."observation_artifacts" ADD CONSTRAINT "observation_artifacts_ordinal_check" CHECK ((ordinal > 0));
-ALTER TABLE ledger."observation_artifacts" ADD CONSTRAINT "observation_artifacts_sha256_check" CHECK ((sha256 ~ '^[0-9a-f]{64}$'::text));
+ALTER TABLE ledger."observation_artifacts" ADD CONSTRAINT "observation_artifacts_sha256_check" CHECK ((octet_length(sha256) = 64));
 ALTER TABLE ledger."observation_artifacts" ADD CONSTRAINT "observation_artifacts_size_bytes_check" CHECK ((size_bytes >= 0));
 ALTER TABLE ledger."observations" ADD CONSTRAINT "observations_position_check" CHECK (("position" > 0));
 ALTER TABLE ledger."recall_decision_dispositions" ADD CONSTRAINT "recall_decision_dispositions_ordinal_check" CHECK ((ordinal > 0));
