@@ -51,7 +51,7 @@ def head_of(study: Study) -> tuple[str, list[str]]:
 
 def receipt_of(study: Study, key: str) -> tuple[str, list[str]]:
     """Return what makes the insertion of one receipt wait."""
-    return "INSERT INTO ledger.append_receipts VALUES (%s, %s, '', '', '')", [study.namespace, key]
+    return "INSERT INTO ledger.append_receipts VALUES (%s, %s, repeat('0', 64), '', '')", [study.namespace, key]
 
 
 @contextmanager
