@@ -45,7 +45,9 @@ def test_pattern_and_hash_are_those_of_tiktoken(monkeypatch: pytest.MonkeyPatch)
     assert published["pat_str"] == _encoding(None)._pat_str
 
 
-@given(st.text(max_size=200))
+# What is a letter is decided by the Unicode tables that an implementation was built with, so characters that are not
+# assigned in Python's own are left out: the two disagree about U+13441, which came with Unicode 15.
+@given(st.text(st.characters(exclude_categories=["Cs", "Cn"]), max_size=200))
 @settings(max_examples=150, deadline=None)
 def test_count_equals_an_independent_implementation(text: str) -> None:
     assert _TOKENIZER.count(text) == len(_ORACLE.encode(text, disallowed_special=()))
