@@ -234,23 +234,23 @@ class TestTransactions:
 
     @pytest.fixture
     def opened(self, monkeypatch: pytest.MonkeyPatch, ledger_database: Addresses) -> Iterator[list[str]]:
-        """Record every write transaction, and let the server say which databases have one open meanwhile."""
+        """Record whose connection is taken to write, and let the server say that no transaction is open by then."""
         history: list[str] = []
-        original = owners.Writer.transaction
+        original = owners.Writer.using
         watcher = psycopg.connect(ledger_database.superuser, autocommit=True)
 
         @contextmanager
         def watched(self: owners.Writer, resource: str, epoch: int) -> Iterator[object]:
             with original(self, resource, epoch) as connection:
                 history.append(self._schema)
-                yield connection
                 busy = watcher.execute(
                     "SELECT DISTINCT datname FROM pg_stat_activity "
                     "WHERE xact_start IS NOT NULL AND application_name LIKE 'vrm %'"
                 ).fetchall()
-                assert len(busy) == 1, busy
+                assert not busy
+                yield connection
 
-        monkeypatch.setattr(owners.Writer, "transaction", watched)
+        monkeypatch.setattr(owners.Writer, "using", watched)
         yield history
         watcher.close()
 
