@@ -88,6 +88,12 @@ def translation(subject: str, error: psycopg.Error) -> VrmError:
             return UnavailableError(subject, message, "Check the server (`vrm status`), then run the command again.")
 
 
+def on_table(statement: str, schema: str, table: str, **parts: sql.Composable) -> sql.Composed:
+    """Return a statement of ours with `{table}`, `{schema}` and further parts put in as identifiers."""
+    places = {"schema": sql.Identifier(schema), "table": sql.Identifier(schema, table)}
+    return sql.SQL(statement).format(**places, **parts)
+
+
 def own_sql(statement: str) -> sql.SQL:
     """Mark a statement as ours: it is built from the registries and constants, never from input."""
     return sql.SQL(statement)

@@ -16,6 +16,8 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from store import marks
+
 RISES: Final = {"promise": "rises"}
 """Information of a column whose value never gets smaller."""
 
@@ -28,8 +30,8 @@ FUNCTION: Final = "refuse_loss"
 COUNT: Final = 3
 """How many triggers guard one table: against DELETE, against TRUNCATE, against a step back."""
 
-MARKER: Final = "schema_revision"
-"""The table that says which revision a schema is of; a change of its row must raise the revision."""
+MARKER: Final = marks.TABLE
+"""A table beside the movable ones: a change of its row, which says the schema's revision, must raise the revision."""
 
 _FUNCTION: Final = """
 CREATE FUNCTION {schema}.{name}() RETURNS trigger LANGUAGE plpgsql AS $$

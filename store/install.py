@@ -22,7 +22,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from records.canonical import digest_bytes
 from records.errors import InvalidInputError, SchemaError, UnavailableError
 from store import guards, marks
-from store.database import Connection, connect, translated
+from store.database import Connection, connect, on_table, translated
 from store.shape import require_shape
 
 ALONE: Final = "SELECT pg_advisory_xact_lock(hashtext('vrm install'))"
@@ -153,9 +153,9 @@ def create(connection: Connection, role: str, definition: Definition) -> None:
     connection.execute(_sql("GRANT USAGE ON SCHEMA {schema} TO {role}", schema, role=grants))
     connection.execute(_sql("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}", schema, role=grants))
     for table in definition.append_only:
-        connection.execute(_on("GRANT INSERT ON {table} TO {role}", schema, table, role=grants))
+        connection.execute(on_table("GRANT INSERT ON {table} TO {role}", schema, table, role=grants))
     for table in definition.movable:
-        connection.execute(_on("GRANT INSERT, UPDATE ON {table} TO {role}", schema, table, role=grants))
+        connection.execute(on_table("GRANT INSERT, UPDATE ON {table} TO {role}", schema, table, role=grants))
 
 
 def guard_table(connection: Connection, schema: str, table: str) -> None:
@@ -166,13 +166,9 @@ def guard_table(connection: Connection, schema: str, table: str) -> None:
             f"CREATE TRIGGER {{name}} BEFORE {event} ON {{table}} FOR EACH {scope} "
             "EXECUTE FUNCTION {schema}.refuse_change()"
         )
-        connection.execute(_on(statement, schema, table, name=name))
-        connection.execute(_on("ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}", schema, table, name=name))
+        connection.execute(on_table(statement, schema, table, name=name))
+        connection.execute(on_table("ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}", schema, table, name=name))
 
 
 def _sql(statement: str, schema: str, **parts: Any) -> sql.Composed:
     return sql.SQL(statement).format(schema=sql.Identifier(schema), **parts)
-
-
-def _on(statement: str, schema: str, table: str, **parts: Any) -> sql.Composed:
-    return _sql(statement, schema, table=sql.Identifier(schema, table), **parts)

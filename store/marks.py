@@ -15,12 +15,12 @@ Not handled here: whether the tables are there (`store.install`), how a revision
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from psycopg import sql
 
 from records.errors import OutdatedSchemaError, SchemaError
-from store.database import Connection, one
+from store.database import Connection, on_table, one
 
 TABLE: Final = "schema_revision"
 CHAIN_TABLE: Final = "alembic_version"
@@ -52,7 +52,7 @@ def read(connection: Connection, schema: str) -> Marks:
     if not _has(connection, schema, TABLE):
         remedy = "Give a database of its own to vrm; this one was left untouched."
         raise SchemaError("database", f"a foreign schema {schema}", remedy)
-    row = connection.execute(_on("SELECT revision, definition_digest FROM {table}", schema, TABLE)).fetchone()
+    row = connection.execute(on_table("SELECT revision, definition_digest FROM {table}", schema, TABLE)).fetchone()
     chain = _chain(connection, schema) if _has(connection, schema, CHAIN_TABLE) else None
     revision, digest = row or (None, None)
     found = Marks(revision, digest, chain)
@@ -99,26 +99,26 @@ def require_present(connection: Connection, schema: str, wanted: str) -> None:
     Raises:
         SchemaError: it has.
     """
-    row = connection.execute(_on("SELECT revision FROM {table}", schema, TABLE)).fetchone()
+    row = connection.execute(on_table("SELECT revision FROM {table}", schema, TABLE)).fetchone()
     require_revision(row[0] if row else None, schema, wanted)
 
 
 def make(connection: Connection, schema: str, revision: str, digest: str) -> None:
     """Make both marks in a new schema; the second has the shape that Alembic gives it."""
     connection.execute(
-        _on("CREATE TABLE {table} (revision text PRIMARY KEY, definition_digest text NOT NULL)", schema, TABLE)
+        on_table("CREATE TABLE {table} (revision text PRIMARY KEY, definition_digest text NOT NULL)", schema, TABLE)
     )
-    connection.execute(_on("INSERT INTO {table} VALUES (%s, %s)", schema, TABLE), [revision, digest])
+    connection.execute(on_table("INSERT INTO {table} VALUES (%s, %s)", schema, TABLE), [revision, digest])
     shape = "version_num varchar(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
-    connection.execute(_on(f"CREATE TABLE {{table}} ({shape})", schema, CHAIN_TABLE))
-    connection.execute(_on("INSERT INTO {table} VALUES (%s)", schema, CHAIN_TABLE), [revision])
+    connection.execute(on_table(f"CREATE TABLE {{table}} ({shape})", schema, CHAIN_TABLE))
+    connection.execute(on_table("INSERT INTO {table} VALUES (%s)", schema, CHAIN_TABLE), [revision])
 
 
 def move(connection: Connection, schema: str, role: str, revision: str, digest: str) -> None:
     """Follow with the mark that opening reads after Alembic has moved its own, and let the application read both."""
-    statement = _on("UPDATE {table} SET revision = %s, definition_digest = %s WHERE revision <> %s", schema, TABLE)
+    statement = on_table("UPDATE {table} SET revision = %s, definition_digest = %s WHERE revision <> %s", schema, TABLE)
     connection.execute(statement, [revision, digest, revision])
-    grant = _on("GRANT SELECT ON {table} TO {role}", schema, CHAIN_TABLE, role=sql.Identifier(role))
+    grant = on_table("GRANT SELECT ON {table} TO {role}", schema, CHAIN_TABLE, role=sql.Identifier(role))
     connection.execute(grant)
 
 
@@ -127,9 +127,5 @@ def _has(connection: Connection, schema: str, table: str) -> bool:
 
 
 def _chain(connection: Connection, schema: str) -> str:
-    rows = connection.execute(_on("SELECT version_num FROM {table} ORDER BY 1", schema, CHAIN_TABLE)).fetchall()
+    rows = connection.execute(on_table("SELECT version_num FROM {table} ORDER BY 1", schema, CHAIN_TABLE)).fetchall()
     return ", ".join(name for (name,) in rows)
-
-
-def _on(statement: str, schema: str, table: str, **parts: Any) -> sql.Composed:
-    return sql.SQL(statement).format(table=sql.Identifier(schema, table), **parts)

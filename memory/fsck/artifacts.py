@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from memory.fsck.case import Case, Chunk, Recent
+from memory.fsck.case import Case, Chunk
 from memory.fsck.codes import Code
 from records.base import Record
 from records.decisions import RecallContext
@@ -18,6 +18,7 @@ from records.ingestion import WorkItem
 from records.legacy import LegacyArtifactStatus, LegacyImport
 from records.outcomes import RecallOutcome
 from records.snapshots import IndexBuild
+from store.recent import Recent
 
 _REMEMBERED: Final = 100_000
 

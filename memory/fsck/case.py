@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,32 +15,15 @@ from records.errors import VrmError
 from store.artifacts import ArtifactStore
 from store.ledger.audit import LedgerScan, Place
 from store.ledger.port import LedgerReader
+from store.recent import Recent
 from store.runtime.port import RuntimeReader
 
-K = TypeVar("K")
-V = TypeVar("V")
 R = TypeVar("R", bound=Record)
 
 _PLACES: Final = 50_000
 
 Progress = Callable[[str, int, int], None]
 """Told after each piece: what is checked, how much is done, how much there is (0 where that is not known)."""
-
-
-class Recent(OrderedDict[K, V]):
-    """A map that keeps what was entered last, up to a limit, and forgets the rest."""
-
-    def __init__(self, limit: int) -> None:
-        """Keep at most `limit` entries."""
-        super().__init__()
-        self._limit = limit
-
-    def put(self, key: K, value: V) -> None:
-        """Enter a value as the newest."""
-        self[key] = value
-        self.move_to_end(key)
-        if len(self) > self._limit:
-            self.popitem(last=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from memory.fsck.case import Case, Chunk, Recent
+from memory.fsck.case import Case, Chunk
 from memory.fsck.codes import Code
 from memory.proofs import require_proofs
 from records.decisions import ContextItem, DecisionIntent, RecallContext, citation_id, memory_binding
@@ -20,6 +20,7 @@ from records.outcomes import CLOSURE_ONLY, OutcomeAttemptLink, RecallOutcome, So
 from records.snapshots import KnowledgeSnapshot, RecallInput
 from records.states import Machine
 from records.values import RecallRequirement
+from store.recent import Recent
 
 Heads = dict[str, tuple[str, ...]]
 """Event, disposition and scope variant of each member of a snapshot, by memory id."""

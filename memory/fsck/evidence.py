@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from memory.fsck.case import Case, Chunk, Recent
+from memory.fsck.case import Case, Chunk
 from memory.fsck.codes import Code
 from policies.bundles import NotABundle, cross_validate
 from records.base import Record
 from records.evidence import Attempt, EvaluationContract, Experience
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import EvidenceLink, GovernedRecord
+from store.recent import Recent
 
 _REMEMBERED: Final = 20_000
 _CONTRACTS: Final = 100

@@ -9,13 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, TypeVar
 
-from memory.fsck.case import Case, Chunk, Recent
+from memory.fsck.case import Case, Chunk
 from memory.fsck.codes import Code
 from records.base import Record
 from records.flows import Transition
 from records.ingestion import Batch, EvidenceSnapshot, Report, WorkDisposition
 from records.knowledge import Candidate, DecisionKind, DistillationDecision, GovernedRecord, LifecycleEvent
 from records.values import Disposition
+from store.recent import Recent
 
 R = TypeVar("R", bound=Record)
 Fault = tuple[str, str]

@@ -14,7 +14,8 @@ from records.base import KINDS, Record, load_record
 from records.canonical import digest_bytes
 from records.errors import VrmError
 from records.models import Id, Model
-from store.ledger.audit import Place, ScannedRow, expected_children, expected_columns
+from store.ledger.audit import Place, ScannedRow
+from store.ledger.projections import children_of, columns_of
 
 
 def read_records(case: Case, rows: tuple[JournalRow, ...]) -> dict[str, Record]:
@@ -83,12 +84,12 @@ def _check_row(case: Case, row: JournalRow, found: ScannedRow | None) -> Record 
 
 
 def _check_projections(case: Case, record: Record, found: ScannedRow) -> None:
-    wanted = expected_columns(record)
+    wanted = columns_of(record)
     for name in wanted if wanted != found.columns else ():
         if found.columns.get(name) != wanted[name]:
             met = f"column {name} is {found.columns.get(name)!r}, the payload says {wanted[name]!r}"
             case.findings.add(Code.COLUMN_MISMATCH, found.id, met)
-    for table, rows in expected_children(record).items():
+    for table, rows in children_of(record).items():
         held = found.children.get(table, ())
         if held != rows:
             first = next((n for n, (a, b) in enumerate(zip(held, rows, strict=False), 1) if a != b), None)

@@ -15,30 +15,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final, NamedTuple, Protocol
 
 from psycopg.pq import TransactionStatus
 
 from records.appends import Head, JournalRow
-from records.base import KINDS, Record
+from records.base import KINDS
 from records.knowledge import LifecycleEvent
 from store.database import own_sql, translated
 from store.ledger.memory import MemoryReader
 from store.ledger.port import LedgerReader
-from store.ledger.reader import PostgresReader
-from store.ledger.schema import SCHEMA, column_names, column_value
+from store.ledger.projections import Children, children_of
+from store.ledger.reader import HEAD_COLUMNS, JOURNAL_COLUMNS, PostgresReader, made
+from store.ledger.schema import SCHEMA, column_names
 
 _FETCH: Final = 500
-_JOURNAL: Final = "namespace, position, noun, id, payload_digest, chain_digest, permit_key"
 _RECEIPT: Final = "namespace, permit_key, permit_digest, transition, receipt"
-_HEAD: Final = ("scope_variant_id", "namespace", "event_id", "memory_id", "disposition", "version")
 _EVENTS: Final = f"{SCHEMA}.{LifecycleEvent.kind.table}"
 _WITHIN: Final = "(%s::text IS NULL OR namespace = %s)"
 _UNHURRIED: Final = ("statement_timeout = 0", "idle_in_transaction_session_timeout = 0", "cursor_tuple_fraction = 1")
-
-Children = dict[str, tuple[tuple[Any, ...], ...]]
-"""Child rows by table: (ordinal, namespace, further columns), in the order of the ordinal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,29 +120,6 @@ def open_scan(reader: LedgerReader) -> LedgerScan:
     raise ValueError(f"{type(reader).__name__} cannot be scanned")
 
 
-def expected_columns(record: Record) -> dict[str, Any]:
-    """Return the indexed columns that a record's payload gives."""
-    held = vars(record)
-    return {name: column_value(held[name]) for name in _columns(record.kind.noun)}
-
-
-def expected_children(record: Record) -> Children:
-    """Return the child rows that a record's payload gives."""
-    children: Children = {}
-    for child in record.kind.children:
-        names = [name for name in child.columns if name != "ordinal"]
-        children[child.table] = tuple(
-            (ordinal, record.namespace, *(column_value(vars(entry)[name]) for name in names))
-            for ordinal, entry in enumerate(getattr(record, child.path), start=1)
-        )
-    return children
-
-
-@cache
-def _columns(noun: str) -> tuple[str, ...]:
-    return column_names(KINDS[noun])
-
-
 class _PostgresScan:
     def __init__(self, reader: PostgresReader) -> None:
         self._connection = reader._connection  # noqa: SLF001  # one adapter in two modules; the seam has no raw reads
@@ -165,10 +137,9 @@ class _PostgresScan:
         return sorted(row[0] for row in self._rows(" UNION ".join(parts)))
 
     def journal(self, namespace: str) -> Iterator[JournalRow]:
-        statement = f"SELECT {_JOURNAL} FROM {SCHEMA}.ledger_commits_v1 WHERE namespace = %s ORDER BY position"
-        names = _JOURNAL.split(", ")
+        statement = f"SELECT {JOURNAL_COLUMNS} FROM {SCHEMA}.ledger_commits_v1 WHERE namespace = %s ORDER BY position"
         for row in self._stream(statement, [namespace]):
-            yield JournalRow(**dict(zip(names, row, strict=True)))
+            yield made(JournalRow, row)
 
     def sizes(self, record_ids: Mapping[str, Sequence[str]]) -> dict[str, int]:
         parts = [
@@ -179,7 +150,7 @@ class _PostgresScan:
 
     def rows(self, noun: str, record_ids: Sequence[str]) -> dict[str, ScannedRow]:
         kind = KINDS[noun]
-        names = _columns(noun)
+        names = column_names(kind)
         columns = ", ".join(("id", "namespace", "position", "payload", *names))
         statement = f"SELECT {columns} FROM {SCHEMA}.{kind.table} WHERE id = ANY(%s)"
         children = {child.table: self._children(child.table, child.columns, record_ids) for child in kind.children}
@@ -219,11 +190,11 @@ class _PostgresScan:
 
     def stray_heads(self, namespace: str) -> Iterator[Head]:
         statement = (
-            f"SELECT {', '.join(_HEAD)} FROM {SCHEMA}.scope_variant_heads AS head WHERE namespace = %s AND NOT EXISTS "
+            f"SELECT {HEAD_COLUMNS} FROM {SCHEMA}.scope_variant_heads AS head WHERE namespace = %s AND NOT EXISTS "
             f"(SELECT FROM {_EVENTS} AS event WHERE event.namespace = head.namespace "
             "AND event.scope_variant_id = head.scope_variant_id) ORDER BY scope_variant_id"
         )
-        return (Head(**dict(zip(_HEAD, row, strict=True))) for row in self._stream(statement, [namespace]))
+        return (made(Head, row) for row in self._stream(statement, [namespace]))
 
     def owners(self) -> dict[str, int]:
         return dict(self._rows(f"SELECT resource, epoch FROM {SCHEMA}.owners ORDER BY resource"))
@@ -295,7 +266,7 @@ class _MemoryScan:
                     position=stored.position,
                     payload=stored.payload,
                     columns=self._state.columns[record_id],
-                    children=expected_children(stored.load()),  # this adapter keeps no child rows
+                    children=children_of(stored.load()),  # this adapter keeps no child rows
                 )
         return found
 

@@ -19,7 +19,8 @@ from records.knowledge import GENESIS, HeadMove
 from records.models import Model, noun_of
 from store.ledger.engine import Placed, commit_group
 from store.ledger.port import Epoch, FindValue, LedgerReader, Request, fenced, require_prefix
-from store.ledger.schema import child_model, column_names, column_value, referenced
+from store.ledger.projections import columns_of
+from store.ledger.schema import child_model, column_names, referenced
 
 
 class _State:
@@ -179,7 +180,7 @@ class MemoryTransaction(MemoryReader):
 
     def _insert_one(self, item: Placed) -> None:
         record, row, kind = item.record, item.row, item.record.kind
-        columns = {name: column_value(getattr(record, name)) for name in column_names(kind)}
+        columns = columns_of(record)
         if row.id in self._state.records:
             raise IntegrityError("ledger", f"{kind.table}_pkey", "The record is stored already.")
         self._check_references(record, kind)

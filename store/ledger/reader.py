@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, cast
+from dataclasses import fields
+from typing import Any, Final, TypeVar, cast
 
 from records.appends import AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
 from records.base import KINDS
@@ -12,9 +13,17 @@ from store.database import Connection, own_sql, translated
 from store.ledger.port import FindValue, require_prefix
 from store.ledger.schema import SCHEMA, column_names
 
-HEAD_COLUMNS: Final = "scope_variant_id, namespace, event_id, memory_id, disposition, version"
-NAMESPACE_COLUMNS: Final = "namespace, position, chain_digest, evidence, lifecycle, retention"
-_JOURNAL_COLUMNS: Final = "namespace, position, noun, id, payload_digest, chain_digest, permit_key"
+HEAD_COLUMNS: Final = ", ".join(field.name for field in fields(Head))
+NAMESPACE_COLUMNS: Final = ", ".join(field.name for field in fields(NamespaceHead))
+JOURNAL_COLUMNS: Final = ", ".join(field.name for field in fields(JournalRow))
+"""What is selected for a head, a namespace's head and a journal row; `made` reads such rows."""
+
+T = TypeVar("T", Head, NamespaceHead, JournalRow)
+
+
+def made(kind: type[T], row: Sequence[Any]) -> T:
+    """Return the value that a row of the columns of its class holds."""
+    return kind(**dict(zip((field.name for field in fields(kind)), row, strict=True)))
 
 
 class PostgresReader:
@@ -66,7 +75,7 @@ class PostgresReader:
     def namespace_head(self, namespace: str) -> NamespaceHead:
         """Return where the journal of a namespace stands."""
         rows = self._rows(f"SELECT {NAMESPACE_COLUMNS} FROM {SCHEMA}.namespace_heads WHERE namespace = %s", [namespace])
-        return namespace_of(rows[0]) if rows else NamespaceHead(namespace=namespace)
+        return made(NamespaceHead, rows[0]) if rows else NamespaceHead(namespace=namespace)
 
     def namespaces(self) -> list[str]:
         """Return every namespace that holds a record."""
@@ -80,9 +89,8 @@ class PostgresReader:
         if scope_variant_ids is not None:
             statement += " AND scope_variant_id = ANY(%s)"
             parameters.append(sorted(scope_variant_ids))
-        names = HEAD_COLUMNS.split(", ")
         rows = self._rows(statement + " ORDER BY scope_variant_id", parameters)
-        return {row[0]: Head(**dict(zip(names, row, strict=True))) for row in rows}
+        return {row[0]: made(Head, row) for row in rows}
 
     def receipt(self, namespace: str, permit_key: str) -> AppendReceipt | None:
         """Return the receipt that a permit got."""
@@ -97,13 +105,10 @@ class PostgresReader:
     def journal(self, namespace: str, after: int = 0, limit: int = 1000) -> list[JournalRow]:
         """Return journal rows with a position beyond `after`."""
         statement = (
-            f"SELECT {_JOURNAL_COLUMNS} FROM {SCHEMA}.ledger_commits_v1 "
+            f"SELECT {JOURNAL_COLUMNS} FROM {SCHEMA}.ledger_commits_v1 "
             "WHERE namespace = %s AND position > %s ORDER BY position LIMIT %s"
         )
-        names = _JOURNAL_COLUMNS.split(", ")
-        return [
-            JournalRow(**dict(zip(names, row, strict=True))) for row in self._rows(statement, [namespace, after, limit])
-        ]
+        return [made(JournalRow, row) for row in self._rows(statement, [namespace, after, limit])]
 
     def resolve(self, prefix: str, limit: int = 10) -> list[str]:
         """Return ids that begin with `prefix`, or whose hex part does."""
@@ -115,11 +120,6 @@ class PostgresReader:
 
 def _table(noun: str) -> str:
     return f"{SCHEMA}.{KINDS[noun].table}"
-
-
-def namespace_of(row: tuple[Any, ...]) -> NamespaceHead:
-    """Return where a journal stands, from a row of `NAMESPACE_COLUMNS`."""
-    return NamespaceHead(**dict(zip(NAMESPACE_COLUMNS.split(", "), row, strict=True)))
 
 
 def _stored(noun: str, row: tuple[Any, ...]) -> StoredRecord:

@@ -77,10 +77,10 @@ def _options(annotation: Any) -> tuple[Any, ...]:
     return (annotation,)
 
 
-_HEX: Final = "octet_length({name}) = 64"
+_DIGEST: Final = "octet_length({name}) = 64"
 """What the tables ask of a digest: its length. Each append is checked four times, and a regular expression made a third
 of what it cost the server; the models ask for the whole form, and the integrity check asks again."""
-_FORMS: Final = ((Digest, _HEX), (Count, "{name} >= 0"))
+_FORMS: Final = ((Digest, _DIGEST), (Count, "{name} >= 0"))
 """What a column of such a type may hold."""
 
 
@@ -185,7 +185,7 @@ CHILD_TABLES: Final[dict[str, sa.Table]] = {
 
 
 def _digest(name: str) -> sa.CheckConstraint:
-    return sa.CheckConstraint(_FORMS[0][1].format(name=name))
+    return sa.CheckConstraint(_DIGEST.format(name=name))
 
 
 JOURNAL: Final = sa.Table(

@@ -13,25 +13,25 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from operator import attrgetter
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from records.appends import AppendReceipt, JournalRow, NamespaceHead
-from records.base import KINDS, Child, Record
 from records.knowledge import GENESIS, HeadMove
 from store import owners
 from store.database import translated
 from store.ledger.engine import Placed
-from store.ledger.reader import HEAD_COLUMNS, NAMESPACE_COLUMNS, PostgresReader, namespace_of
-from store.ledger.schema import CHILD_TABLES, JOURNAL, RECEIPTS, RECORD_TABLES, SCHEMA, column_names, column_value
+from store.ledger.projections import children_of, columns_of
+from store.ledger.reader import HEAD_COLUMNS, NAMESPACE_COLUMNS, PostgresReader, made
+from store.ledger.schema import CHILD_TABLES, JOURNAL, RECEIPTS, RECORD_TABLES, SCHEMA
 from store.pipeline import Pipeline
+from store.recent import Recent
 
 _KEPT: Final = 10_000
 """Records whose place in the journal is remembered; the least recently used are forgotten first."""
@@ -54,13 +54,12 @@ class Remembered:
     """
 
     heads: dict[str, NamespaceHead] = field(default_factory=dict)
-    records: OrderedDict[str, tuple[int, str]] = field(default_factory=OrderedDict)
+    records: Recent[str, tuple[int, str]] = field(default_factory=lambda: Recent(_KEPT))
 
     def learn(self, records: dict[str, tuple[int, str]]) -> None:
         """Remember records, and forget the least recently used beyond the limit."""
-        self.records.update(records)
-        while len(self.records) > _KEPT:
-            self.records.popitem(last=False)
+        for record_id, known in records.items():
+            self.records.put(record_id, known)
 
     def known(self, record_ids: Iterable[str]) -> dict[str, tuple[int, str]]:
         """Return those records that are remembered."""
@@ -78,7 +77,7 @@ class PostgresTransaction(PostgresReader):
     Attributes:
         moved: where the journals stand when it is committed.
         written: position and payload digest of the records that it wrote.
-        met: what it asked for and was there already: receipts by permit, records by id.
+        met: position and payload digest of the records that it asked for and that were there already.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -125,7 +124,7 @@ class PostgresTransaction(PostgresReader):
                     [name, fresh.chain_digest],
                 )
                 rows = self._rows(statement, [name])
-            heads[name] = namespace_of(rows[0])
+            heads[name] = made(NamespaceHead, rows[0])
         return heads
 
     def answered(self, namespace: str, permit_keys: Sequence[str]) -> dict[str, AppendReceipt]:
@@ -155,13 +154,12 @@ class PostgresTransaction(PostgresReader):
         send = self._pipeline.send
         for item in placed:
             record, row = item.record, item.row
-            statement, names = _insert_record(row.noun)
-            columns = [column_value(getattr(record, name)) for name in names]
-            send(statement, [row.id, row.namespace, row.position, *columns, record.payload.decode()])
-            for child in record.kind.children:
-                insert_child = _insert(CHILD_TABLES[child.table])
-                for entry in child_rows(record, child):
-                    send(insert_child, entry)
+            columns = columns_of(record).values()
+            values = [row.id, row.namespace, row.position, *columns, record.payload.decode()]
+            send(_insert(RECORD_TABLES[row.noun]), values)
+            for table, entries in children_of(record).items():
+                for ordinal, *rest in entries:
+                    send(_insert(CHILD_TABLES[table]), [row.id, ordinal, *rest])
             send(_INSERT_JOURNAL, _JOURNAL_ROW(row))
             self.written[row.id] = (row.position, row.payload_digest)
 
@@ -214,8 +212,10 @@ class TrustingTransaction(PostgresTransaction):
     def lock_namespaces(self, namespaces: Sequence[str]) -> dict[str, NamespaceHead]:
         """Lock the journals of the namespaces where they are remembered to stand; ask for the others."""
         heads = {name: self._remembered.heads[name] for name in namespaces if name in self._remembered.heads}
-        if self._fence is None or len(heads) < len(namespaces):
-            super().check_fences([] if self._fence is None else [self._fence])
+        if self._fence is None:
+            return super().lock_namespaces(namespaces)
+        if len(heads) < len(namespaces):
+            super().check_fences([self._fence])
             return super().lock_namespaces(namespaces)
         for name in namespaces:
             self._pipeline.send(_HOLD, [*self._fence, name, heads[name].chain_digest])
@@ -230,22 +230,7 @@ class TrustingTransaction(PostgresTransaction):
         return self._remembered.known(record_ids)
 
 
-def child_rows(record: Record, child: Child) -> list[tuple[Any, ...]]:
-    """Return the rows of a child table that a record's payload gives: parent, ordinal, namespace, further columns."""
-    names = [name for name in child.columns if name != "ordinal"]
-    return [
-        (str(record.id), ordinal, record.namespace, *(column_value(getattr(entry, name)) for name in names))
-        for ordinal, entry in enumerate(getattr(record, child.path), start=1)
-    ]
-
-
-@lru_cache(maxsize=1024)
-def _insert_record(noun: str) -> tuple[str, tuple[str, ...]]:
-    """Return the statement that inserts a record, and its indexed columns."""
-    return _insert(RECORD_TABLES[noun]), column_names(KINDS[noun])
-
-
-@lru_cache(maxsize=1024)
+@cache
 def _insert(table: sa.Table) -> str:
     names = ", ".join(column.name for column in table.columns)
     places = ", ".join(f"${place}" for place in range(1, len(table.columns) + 1))

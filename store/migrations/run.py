@@ -26,8 +26,8 @@ from psycopg import sql
 
 from records.errors import SchemaError, UnavailableError
 from store import marks
-from store.catalog import describe
 from store.database import Connection, connect, one, translated
+from store.description import describe
 from store.install import ALONE, check, create, require_creator
 from store.migrations.chain import Chain, Step
 from store.migrations.steps import Steps

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import sql
 
 from records.canonical import parse_canonical
-from store.database import Connection
+from store.database import Connection, on_table
 from store.install import guard_table
 
 _BATCH: Final = 500
@@ -176,7 +176,7 @@ class Steps:
                 yield [Parent(row[0], row[1], parse_canonical(row[2])) for row in batch]
 
     def _text(self, statement: str, table: str, **parts: sql.Composable) -> sql.Composed:
-        return sql.SQL(statement).format(table=sql.Identifier(self.schema, table), **parts)
+        return on_table(statement, self.schema, table, **parts)
 
     def _on(self, statement: str, table: str, **parts: sql.Composable) -> None:
         self.connection.execute(self._text(statement, table, **parts))

@@ -150,7 +150,7 @@ def test_stopped_inside_a_transaction_and_woken_after_its_successor(study: Study
         call = start(threads, study, ids)  # the old one holds its epoch, the journal head and its first append
         os.kill(pid, signal.SIGSTOP)
         until(lambda: place.fsck().clean)  # readers are not blocked
-        # All that the old one had to say was sent, its COMMIT too: only the claim keeps the server from carrying it out.
+        # All that the old one had to say was sent, its COMMIT too: only a claim keeps the server from doing it.
         successor = threads.submit(beside.owners.coordinator.append_granted, ids)
         until(lambda: beside.owner_pid() not in {0, pid})
         place.until_blocked(beside.owner_pid())

@@ -16,8 +16,8 @@ from memory.fsck import fsck
 from records.errors import FencedError, OutdatedSchemaError, SchemaError, UnavailableError, VrmError
 from store import owners
 from store.artifacts import ArtifactStore
-from store.catalog import describe
 from store.database import connect
+from store.description import describe
 from store.install import check, install
 from store.ledger.postgres import PostgresLedger
 from store.migrations.chain import LEDGER, RUNTIME, Chain

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import psycopg
 
-from store.catalog import describe
 from store.database import address_of
+from store.description import describe
 from store.install import create
 from store.migrations.chain import LEDGER, RUNTIME, Chain
 from store.migrations.run import transaction

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memory.fsck import journal
-from memory.fsck.case import Case, Recent
+from memory.fsck.case import Case
 from memory.fsck.reading import is_illegal, read_stored
 from memory.fsck.report import Findings
 from records.appends import JournalRow, StoredRecord
@@ -17,6 +17,7 @@ from records.canonical import canonical_bytes, parse_canonical
 from records.errors import VrmError
 from store.ledger.audit import open_scan
 from store.ledger.memory import MemoryLedger
+from store.recent import Recent
 from tests.support.decision_samples import sample_records
 
 
