@@ -12,43 +12,37 @@ That one target has one erasure, and one intent one tombstone, is kept by the ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeVar
-
+from memory.guard_rules import Rules, first_broken, of, precondition, read, rejected
 from memory.retention import affected_indexes
 from records.appends import Append
 from records.base import Record
 from records.knowledge import EventType, LifecycleEvent
 from records.models import noun_of
-from records.outcomes import NoCommitReason
 from records.retention import ErasureIntent, RetentionTombstone, TargetKind
 from store.ledger.port import LedgerReader, Refusal
-
-R = TypeVar("R", bound=Record)
-Rules = Iterator[tuple[bool, str]]
 
 
 def guard_begin(reader: LedgerReader, append: Append) -> Refusal | None:
     """Refuse an intent whose target, retraction or affected set is not what the Ledger holds."""
-    intents, events = list(_of(append, ErasureIntent)), list(_of(append, LifecycleEvent))
+    intents, events = list(of(append, ErasureIntent)), list(of(append, LifecycleEvent))
     if len(intents) != 1:
-        return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, "an erasure begins with one intent")
-    return _first(_begins(reader, intents[0], events))
+        return rejected("an erasure begins with one intent")
+    return first_broken(_begins(reader, intents[0], events), precondition)
 
 
 def guard_close(reader: LedgerReader, append: Append) -> Refusal | None:
     """Refuse a tombstone that is not the end of its own erasure."""
-    tombstones = list(_of(append, RetentionTombstone))
+    tombstones = list(of(append, RetentionTombstone))
     if len(tombstones) != 1:
-        return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, "an erasure ends with one tombstone")
-    return _first(_closes(reader, tombstones[0]))
+        return rejected("an erasure ends with one tombstone")
+    return first_broken(_closes(reader, tombstones[0]), precondition)
 
 
 def _begins(reader: LedgerReader, intent: ErasureIntent, events: list[LifecycleEvent]) -> Rules:
     if intent.target_kind is TargetKind.ARTIFACT:
         yield intent.target_id == intent.target_digest, "an artifact is named by its digest"
     else:
-        target = _read(reader, intent.target_id, Record)
+        target = read(reader, intent.target_id, Record)
         here = target is not None and target.namespace == intent.namespace
         yield here and noun_of(intent.target_id) == intent.target_kind, "the target is not in the Ledger"
         yield target is not None and target.payload_digest == intent.target_digest, "the target has another digest"
@@ -71,13 +65,13 @@ def _retracts(reader: LedgerReader, intent: ErasureIntent, events: list[Lifecycl
         return
     here = {str(event.id): event for event in events}
     yield here.keys() <= {str(intent.retraction_event_id)}, "the intent names another retraction"
-    event = here.get(intent.retraction_event_id) or _read(reader, intent.retraction_event_id, LifecycleEvent)
+    event = here.get(intent.retraction_event_id) or read(reader, intent.retraction_event_id, LifecycleEvent)
     ends = event is not None and event.event_type is EventType.RETRACTED and event.memory_id == intent.target_id
     yield ends, "the target is not retracted"
 
 
 def _closes(reader: LedgerReader, tombstone: RetentionTombstone) -> Rules:
-    intent = _read(reader, tombstone.intent_id, ErasureIntent)
+    intent = read(reader, tombstone.intent_id, ErasureIntent)
     yield intent is not None and intent.namespace == tombstone.namespace, "the intent is not in the Ledger"
     if intent is None:
         return
@@ -89,18 +83,3 @@ def _closes(reader: LedgerReader, tombstone: RetentionTombstone) -> Rules:
         yield getattr(tombstone, name) == getattr(intent, name), f"the intent has another {name}"
     acknowledged = sorted(part.affected for part in tombstone.acknowledgements)
     yield acknowledged == sorted(intent.affected), "acknowledged is not exactly what was affected"
-
-
-def _of(append: Append, model: type[R]) -> Iterator[R]:
-    return (record for record in append.records if isinstance(record, model))
-
-
-def _read(reader: LedgerReader, record_id: str, model: type[R]) -> R | None:
-    stored = reader.get(record_id)
-    record = None if stored is None else stored.load()
-    return record if isinstance(record, model) else None
-
-
-def _first(rules: Rules) -> Refusal | None:
-    broken = next((rule for holds, rule in rules if not holds), None)
-    return None if broken is None else Refusal(NoCommitReason.PRECONDITION_CONFLICT, broken)

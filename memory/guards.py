@@ -6,10 +6,10 @@ direct appends alike; for the latter a refusal becomes an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, TypeVar
+from typing import Final
 
 from memory.erasure_guards import guard_begin, guard_close
+from memory.guard_rules import Rules, first_broken, of, precondition, read, rejected
 from memory.retention import check_input, revoked
 from memory.work_guards import guard_completion, guard_enqueue, guard_receipt
 from policies.bundles import NotABundle, cross_validate
@@ -33,57 +33,41 @@ from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
 from records.values import Disposition, RecallRequirement
 from store.ledger.port import Guard, LedgerReader, Refusal
 
-R = TypeVar("R", bound=Record)
-
-
-def _of(append: Append, model: type[R]) -> Iterator[R]:
-    return (record for record in append.records if isinstance(record, model))
-
-
-def _precondition(detail: str) -> Refusal:
-    return Refusal(NoCommitReason.PRECONDITION_CONFLICT, detail)
-
-
-def _read(reader: LedgerReader, record_id: str, model: type[R]) -> R | None:
-    stored = reader.get(record_id)
-    record = None if stored is None else stored.load()
-    return record if isinstance(record, model) else None
-
 
 def _evidence(_reader: LedgerReader, append: Append) -> Refusal | None:
     """A complete bundle must cross-validate before it is stored; an incomplete one stays episodic (VRM-W03)."""
     rows = {str(record.id): record for record in append.records}
-    for experience in _of(append, Experience):
+    for experience in of(append, Experience):
         complete = experience.verification_id and experience.intervention_id and experience.provenance_id
         checked = cross_validate(experience, rows) if complete else None
         if isinstance(checked, NotABundle):
-            return _precondition(f"the bundle does not cross-validate: {checked.detail}")
+            return precondition(f"the bundle does not cross-validate: {checked.detail}")
     return None
 
 
 def _context(reader: LedgerReader, append: Append) -> Refusal | None:
-    for context in _of(append, RecallContext):
-        intent = _read(reader, context.intent_id, DecisionIntent)
+    for context in of(append, RecallContext):
+        intent = read(reader, context.intent_id, DecisionIntent)
         if intent is None:
-            return _precondition("the intent is not in the Ledger")
+            return precondition("the intent is not in the Ledger")
         if intent.governance.recall_requirement is not RecallRequirement.REQUIRED:
-            return _precondition("a registered control intent takes no context")
+            return precondition("a registered control intent takes no context")
         if reader.find("recall-decision-outcome", append.namespace, intent_id=str(intent.id)):
-            return _precondition("the intent has its outcome already")
+            return precondition("the intent has its outcome already")
         if check_input(reader, append.namespace, context.recall_input_id) != context.retention:
             return Refusal(NoCommitReason.RETENTION_FRONTIER_STALE, "the retention frontier has moved on")
-        broken = next((rule for holds, rule in _card_rules(reader, context) if not holds), None)
-        if broken is not None:
-            return _precondition(broken)
+        refused = first_broken(_card_rules(reader, context), precondition)
+        if refused is not None:
+            return refused
     return None
 
 
-def _card_rules(reader: LedgerReader, context: RecallContext) -> Iterator[tuple[bool, str]]:
+def _card_rules(reader: LedgerReader, context: RecallContext) -> Rules:
     """Say what a card must be: the exact member of the queried snapshot, cited at its own place (spec 9.6, VRM-R06)."""
     if not context.items:
         return
-    queried = _read(reader, context.recall_input_id, RecallInput)
-    snapshot = None if queried is None else _read(reader, queried.knowledge_snapshot_id, KnowledgeSnapshot)
+    queried = read(reader, context.recall_input_id, RecallInput)
+    snapshot = None if queried is None else read(reader, queried.knowledge_snapshot_id, KnowledgeSnapshot)
     yield snapshot is not None and snapshot.namespace == context.namespace, "the snapshot is not of this namespace"
     members = {member.memory_id: member for member in snapshot.members} if snapshot else {}
     for item in context.items:
@@ -93,27 +77,25 @@ def _card_rules(reader: LedgerReader, context: RecallContext) -> Iterator[tuple[
         yield own, "card and citation do not follow from their content"
         head = None if member is None else (member.event_id, member.disposition, member.scope_variant_id)
         yield head == (card.event_id, card.disposition, card.scope_variant_id), "the card is not of a snapshot member"
-        record = _read(reader, card.memory_id, MemoryRecord)
+        record = read(reader, card.memory_id, MemoryRecord)
         same = record is not None and record.payload_digest == card.memory_digest
         yield same, "the card was made from other bytes than its record has"
 
 
 def _outcome(reader: LedgerReader, append: Append) -> Refusal | None:
-    for outcome in _of(append, RecallOutcome):
-        intent = _read(reader, outcome.intent_id, DecisionIntent)
+    for outcome in of(append, RecallOutcome):
+        intent = read(reader, outcome.intent_id, DecisionIntent)
         if intent is None:
-            return _precondition("the intent is not in the Ledger")
+            return precondition("the intent is not in the Ledger")
         stored = reader.find("decision-recall-context", append.namespace, intent_id=str(intent.id))
         context = stored[0].load() if stored else None
-        broken = next((rule for holds, rule in _outcome_rules(append, outcome, intent, context) if not holds), None)
-        if broken is not None:
-            return _precondition(broken)
+        refused = first_broken(_outcome_rules(append, outcome, intent, context), precondition)
+        if refused is not None:
+            return refused
     return None
 
 
-def _outcome_rules(
-    append: Append, outcome: RecallOutcome, intent: DecisionIntent, context: Record | None
-) -> Iterator[tuple[bool, str]]:
+def _outcome_rules(append: Append, outcome: RecallOutcome, intent: DecisionIntent, context: Record | None) -> Rules:
     required = intent.governance.recall_requirement is RecallRequirement.REQUIRED
     cards = [item.citation_id for item in context.items] if isinstance(context, RecallContext) else []
     closure = append.authority is Authority.RUNTIME_CLOSURE
@@ -142,51 +124,51 @@ def _outcome_rules(
 
 def _link(reader: LedgerReader, append: Append) -> Refusal | None:
     """An adopted action must be the one that provenance saw executed (VRM-R08)."""
-    for link in _of(append, OutcomeAttemptLink):
-        outcome = _read(reader, link.outcome_id, RecallOutcome)
-        attempt = _read(reader, link.attempt_id, Attempt)
-        experience = _read(reader, link.experience_id, Experience)
+    for link in of(append, OutcomeAttemptLink):
+        outcome = read(reader, link.outcome_id, RecallOutcome)
+        attempt = read(reader, link.attempt_id, Attempt)
+        experience = read(reader, link.experience_id, Experience)
         if outcome is None or attempt is None or experience is None:
-            return _precondition("outcome, attempt or experience is not in the Ledger")
-        intent = _read(reader, outcome.intent_id, DecisionIntent)
+            return precondition("outcome, attempt or experience is not in the Ledger")
+        intent = read(reader, outcome.intent_id, DecisionIntent)
         if experience.attempt_id != attempt.id:
-            return _precondition("the experience is of another attempt")
+            return precondition("the experience is of another attempt")
         if intent is None or intent.evaluation_task_id != attempt.evaluation_task_id:
-            return _precondition("the attempt is on another task than the decision")
+            return precondition("the attempt is on another task than the decision")
         if attempt.recall_context_id != outcome.context_id:
-            return _precondition("the attempt was not made with the decision's context")
+            return precondition("the attempt was not made with the decision's context")
         if (
             outcome.run_id != attempt.run_id
             or not link.config_digest == attempt.config_digest == outcome.effective_config_digest
         ):
-            return _precondition("the executed configuration is not the decided one")
+            return precondition("the executed configuration is not the decided one")
         found = [item.load() for item in reader.find("intervention", append.namespace, attempt_id=str(attempt.id))]
         if outcome.intervention_id is not None and outcome.intervention_id not in [item.id for item in found]:
-            return _precondition("the executed intervention is not the one that the outcome names")
+            return precondition("the executed intervention is not the one that the outcome names")
         knobs = [item.knob for item in found if isinstance(item, Intervention) and item.knob]
         if outcome.proposed_knob is not None and (outcome.proposed_knob, outcome.proposed_value) not in [
             (knob.name, knob.to_value) for knob in knobs
         ]:
-            return _precondition("the executed intervention is not the decided one")
+            return precondition("the executed intervention is not the decided one")
     return None
 
 
 def _capture(reader: LedgerReader, append: Append) -> Refusal | None:
-    for snapshot in _of(append, EvidenceSnapshot):
+    for snapshot in of(append, EvidenceSnapshot):
         if snapshot.evidence_position > reader.namespace_head(append.namespace).evidence:
-            return _precondition("the snapshot claims evidence that is not there")
+            return precondition("the snapshot claims evidence that is not there")
     return _publication(reader, append)
 
 
 def _publication(reader: LedgerReader, append: Append) -> Refusal | None:
     """What rests on something that retention denies is not published (spec 4.15)."""
     check = revoked(reader, append)
-    return None if check is None else _precondition(f"retention denies {check.blocked[0].target_id}")
+    return None if check is None else precondition(f"retention denies {check.blocked[0].target_id}")
 
 
 def _index(reader: LedgerReader, append: Append) -> Refusal | None:
     """A build must not hold what retention denies; that a build failed may always be told."""
-    return _publication(reader, append) if any(_of(append, IndexBuild)) else None
+    return _publication(reader, append) if any(of(append, IndexBuild)) else None
 
 
 def _distillation(reader: LedgerReader, append: Append) -> Refusal | None:
@@ -200,13 +182,13 @@ def _distillation(reader: LedgerReader, append: Append) -> Refusal | None:
 
 def _acyclic(reader: LedgerReader, append: Append) -> Refusal | None:
     """No directed relation leads back to where it began; what is new here, only this append can point at."""
-    relations = [each for each in _of(append, MemoryRelation) if each.relation is not RelationKind.CONTESTS]
-    new = {str(record.id) for record in _of(append, GovernedRecord)}
+    relations = [each for each in of(append, MemoryRelation) if each.relation is not RelationKind.CONTESTS]
+    new = {str(record.id) for record in of(append, GovernedRecord)}
     for relation in relations:
         kind, seen, reached = relation.relation, set[str](), {str(relation.target_memory_id)}
         while reached:
             if relation.source_memory_id in reached:
-                return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, f"{kind} would lead in a circle")
+                return rejected(f"{kind} would lead in a circle")
             seen |= reached
             rows: list[MemoryRelation] = [each for each in relations if each.relation is kind]
             if relation.source_memory_id not in new:
@@ -220,7 +202,7 @@ def _acyclic(reader: LedgerReader, append: Append) -> Refusal | None:
 
 def _legal_steps(reader: LedgerReader, append: Append) -> Refusal | None:
     """Every lifecycle event must be a legal step of its variant's chain."""
-    events = list(_of(append, LifecycleEvent))
+    events = list(of(append, LifecycleEvent))
     stored = reader.variant_heads(append.namespace, {str(event.scope_variant_id) for event in events}) if events else {}
     heads = {variant: _lifecycle_head(head) for variant, head in stored.items()}
     for event in events:
@@ -229,10 +211,10 @@ def _legal_steps(reader: LedgerReader, append: Append) -> Refusal | None:
         try:
             heads[variant] = advance(before, LifecycleFact.of(event))
         except (IllegalTransitionError, IntegrityError) as error:
-            return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, str(error))
+            return rejected(str(error))
         enters = before is None or before.memory_id != event.memory_id
         if enters and reader.find("knowledge-lifecycle-event", append.namespace, memory_id=str(event.memory_id)):
-            return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, "a record that left the chain never comes back")
+            return rejected("a record that left the chain never comes back")
     return None
 
 

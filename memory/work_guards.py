@@ -10,11 +10,10 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, TypeVar
+from typing import Final
 
+from memory.guard_rules import Rules, first_broken, of, precondition, read, rejected
 from records.appends import Append
-from records.base import Record
 from records.ids import DecisionId
 from records.ingestion import (
     Batch,
@@ -28,12 +27,8 @@ from records.ingestion import (
     WorkItem,
 )
 from records.knowledge import Candidate, DecisionKind, DistillationDecision, GovernedRecord, LifecycleEvent
-from records.outcomes import NoCommitReason
 from records.values import Disposition
 from store.ledger.port import LedgerReader, Refusal
-
-R = TypeVar("R", bound=Record)
-Rules = Iterator[tuple[bool, str]]
 
 _WITHOUT_PROOF: Final = frozenset({ReceiptDisposition.DEFERRED, ReceiptDisposition.NOT_REQUIRED})
 _DECIDED: Final = {
@@ -45,39 +40,39 @@ _DECIDED: Final = {
 
 def guard_receipt(_reader: LedgerReader, append: Append) -> Refusal | None:
     """Refuse a direct receipt that needs a work item or a proof."""
-    for receipt in _of(append, ExperienceReceipt):
+    for receipt in of(append, ExperienceReceipt):
         if receipt.disposition not in _WITHOUT_PROOF:
-            return _precondition(f"a receipt that says {receipt.disposition} is not appended directly")
+            return precondition(f"a receipt that says {receipt.disposition} is not appended directly")
     return None
 
 
 def guard_enqueue(_reader: LedgerReader, append: Append) -> Refusal | None:
     """Refuse an item whose receipt is about something else; the sidecar is derived from the item itself."""
-    items, receipts = list(_of(append, WorkItem)), list(_of(append, ExperienceReceipt))
+    items, receipts = list(of(append, WorkItem)), list(of(append, ExperienceReceipt))
     if len(items) != 1 or len(receipts) != 1:
-        return _rejected("an enqueue holds one item and its one receipt")
+        return rejected("an enqueue holds one item and its one receipt")
     item, receipt = items[0], receipts[0]
     rules = (
         (receipt.work_item_id == item.id, "the receipt names another item"),
         (receipt.experience_id == item.experience_id, "the receipt is about another experience"),
         (receipt.policy == item.distillation_policy, "receipt and item are under different policies"),
     )
-    return _first(iter(rules))
+    return first_broken(iter(rules), rejected)
 
 
 def guard_completion(reader: LedgerReader, append: Append) -> Refusal | None:
     """Refuse a completion that is not of its item, or knowledge that does not follow from its Decision."""
-    for completion in _of(append, WorkCompletion):
-        batch = next(_of(append, Batch), None)
-        report = next(_of(append, Report), None)
-        dispositions = list(_of(append, WorkDisposition))
+    for completion in of(append, WorkCompletion):
+        batch = next(of(append, Batch), None)
+        report = next(of(append, Report), None)
+        dispositions = list(of(append, WorkDisposition))
         if batch is None or report is None or len(dispositions) != 1:
-            return _rejected("a completion comes with one batch, one report and one disposition")
+            return rejected("a completion comes with one batch, one report and one disposition")
         refusal = (
-            _first(_placed(reader, completion, batch))
-            or _first(_accounted(reader, append, (batch, report, dispositions[0])))
-            or _first(_founded(reader, append, batch))
-            or _first(_decided(append))
+            first_broken(_placed(reader, completion, batch), rejected)
+            or first_broken(_accounted(reader, append, (batch, report, dispositions[0])), rejected)
+            or first_broken(_founded(reader, append, batch), rejected)
+            or first_broken(_decided(append), rejected)
         )
         if refusal is not None:
             return refusal
@@ -85,8 +80,8 @@ def guard_completion(reader: LedgerReader, append: Append) -> Refusal | None:
 
 
 def _placed(reader: LedgerReader, completion: WorkCompletion, batch: Batch) -> Rules:
-    item = _read(reader, batch.work_item_id, WorkItem)
-    assignment = _read(reader, batch.assignment_id, WorkAssignment)
+    item = read(reader, batch.work_item_id, WorkItem)
+    assignment = read(reader, batch.assignment_id, WorkAssignment)
     yield item is not None and assignment is not None, "item or assignment is not in the Ledger"
     if item is None or assignment is None:
         return
@@ -105,33 +100,33 @@ def _accounted(reader: LedgerReader, append: Append, made: tuple[Batch, Report, 
     yield disposition.outcome is report.work_outcome, "report and disposition say different things"
     if disposition.decision_id is None:
         return
-    here = {str(record.id): record for record in _of(append, DistillationDecision)}
-    decision = here.get(disposition.decision_id) or _read(reader, disposition.decision_id, DistillationDecision)
+    here = {str(record.id): record for record in of(append, DistillationDecision)}
+    decision = here.get(disposition.decision_id) or read(reader, disposition.decision_id, DistillationDecision)
     covered = decision is not None and decision.candidate_id == disposition.candidate_id
     yield covered, "the covering decision is about another candidate"
     yield report.decision_ids == (DecisionId(disposition.decision_id),), "the report names another decision"
 
 
 def _founded(reader: LedgerReader, append: Append, batch: Batch) -> Rules:
-    candidates = list(_of(append, Candidate))
+    candidates = list(of(append, Candidate))
     if not candidates:
         return
-    snapshot = _read(reader, batch.evidence_snapshot_id, EvidenceSnapshot)
+    snapshot = read(reader, batch.evidence_snapshot_id, EvidenceSnapshot)
     members = {member.experience_id for member in snapshot.members} if snapshot else set()
     for candidate in candidates:
         yield candidate.evidence_snapshot_id == batch.evidence_snapshot_id, "the candidate is of another snapshot"
         yield members.issuperset(candidate.experience_ids), "the candidate rests on what the snapshot does not hold"
-    bodies = [candidate.links for candidate in candidates] + [record.links for record in _of(append, GovernedRecord)]
+    bodies = [candidate.links for candidate in candidates] + [record.links for record in of(append, GovernedRecord)]
     for links in bodies:
         ids = {part for link in links for part in (link.experience_id, link.comparator_id)}
         yield bool(ids) and members.issuperset(ids), "its evidence is not in the snapshot"
 
 
 def _decided(append: Append) -> Rules:
-    candidates = {str(candidate.id) for candidate in _of(append, Candidate)}
-    memories = {str(record.id): record for record in _of(append, GovernedRecord)}
+    candidates = {str(candidate.id) for candidate in of(append, Candidate)}
+    memories = {str(record.id): record for record in of(append, GovernedRecord)}
     kinds: dict[str, DecisionKind] = {}
-    for decision in _of(append, DistillationDecision):
+    for decision in of(append, DistillationDecision):
         yield decision.candidate_id in candidates, "the decision is about a candidate that is not here"
         if decision.memory_id is not None:
             record = memories.get(decision.memory_id)
@@ -139,29 +134,6 @@ def _decided(append: Append) -> Rules:
             yield own, "the decision promotes another candidate's record"
             kinds[decision.memory_id] = decision.decision
     yield kinds.keys() == memories.keys(), "a record without the decision that promotes it"
-    for event in _of(append, LifecycleEvent):
+    for event in of(append, LifecycleEvent):
         wanted = _DECIDED.get(event.disposition)
         yield wanted is None or kinds.get(event.memory_id) is wanted, "what becomes live is not what was decided"
-
-
-def _of(append: Append, model: type[R]) -> Iterator[R]:
-    return (record for record in append.records if isinstance(record, model))
-
-
-def _read(reader: LedgerReader, record_id: str, model: type[R]) -> R | None:
-    stored = reader.get(record_id)
-    record = None if stored is None else stored.load()
-    return record if isinstance(record, model) else None
-
-
-def _first(rules: Rules) -> Refusal | None:
-    broken = next((rule for holds, rule in rules if not holds), None)
-    return None if broken is None else _rejected(broken)
-
-
-def _precondition(detail: str) -> Refusal:
-    return Refusal(NoCommitReason.PRECONDITION_CONFLICT, detail)
-
-
-def _rejected(detail: str) -> Refusal:
-    return Refusal(NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED, detail)

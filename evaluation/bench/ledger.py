@@ -24,12 +24,12 @@ from evaluation.bench.measuring import (
     take_turns,
 )
 from evaluation.bench.references import RawInserts, event_recorder
-from evaluation.bench.server import Bench, throwaway
+from evaluation.bench.server import Bench, carry_out, throwaway
 from memory.coordinator import CommitCoordinator
 from memory.fsck import fsck
 from records.appends import Append
 from records.base import Record
-from records.errors import IntegrityError, InvalidInputError, VrmError
+from records.errors import IntegrityError, InvalidInputError
 from records.flows import Transition
 from store.runtime.memory import MemoryRuntime
 
@@ -113,18 +113,13 @@ class _Run:
         return found
 
     def _append(self, number: int) -> None:
-        self._carry_out([_single(number, "single")])
+        carry_out(self._coordinator, [_single(number, "single")])
 
     def _group(self, number: int) -> None:
-        self._carry_out([_single(number * GROUP + at, "grouped") for at in range(GROUP)])
+        carry_out(self._coordinator, [_single(number * GROUP + at, "grouped") for at in range(GROUP)])
 
     def _insert(self, number: int) -> None:
         self._raw.insert(number, f"raw:{number}", _payload(number).decode())
-
-    def _carry_out(self, appends: list[Append]) -> None:
-        for answer in self._coordinator.append_direct(appends):
-            if isinstance(answer, VrmError):
-                raise answer
 
     def _evidence(self) -> dict[str, float]:
         """Append verified bundles of eight linked records, eight bundles a commit, and return their rate."""
@@ -134,7 +129,7 @@ class _Run:
             made = [corpus.bundle(group * _BUNDLES + at) for at in range(_BUNDLES)]
             rows += sum(len(records) for records in made)
             keys = [f"evidence:{records[-1].id}" for records in made]
-            self._carry_out([_direct(key, *records) for key, records in zip(keys, made, strict=True)])
+            carry_out(self._coordinator, [_direct(key, *records) for key, records in zip(keys, made, strict=True)])
             self._told("bundles", group + 1, total)
         return {"records_per_second": significant(rows / (time.perf_counter() - begun)), "n": rows}
 

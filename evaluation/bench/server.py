@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from memory.coordinator import CommitCoordinator
+from records.appends import Append, AppendReceipt
+from records.errors import VrmError
 from store.artifacts import ArtifactStore
 from store.database import Connection, connect
 from store.install import install
@@ -40,6 +43,20 @@ class Bench:
         """Return the settings that decide what a commit costs, as the server says them."""
         shown = {name: self.admin.execute("SELECT current_setting(%s)", [name]).fetchone() for name in _SETTINGS}
         return {name: str(row[0]) for name, row in shown.items() if row is not None}
+
+
+def carry_out(coordinator: CommitCoordinator, appends: Sequence[Append]) -> list[AppendReceipt]:
+    """Append directly, in one group, and return the receipts; in a benchmark no append may be refused.
+
+    Raises:
+        VrmError: what the first refused append was answered.
+    """
+    receipts = []
+    for answer in coordinator.append_direct(appends):
+        if isinstance(answer, VrmError):
+            raise answer
+        receipts.append(answer)
+    return receipts
 
 
 @contextmanager

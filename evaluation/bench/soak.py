@@ -25,17 +25,17 @@ from typing import Any, Final
 import numpy as np
 
 from evaluation.bench import corpus
+from evaluation.bench.ledger import GROUP
 from evaluation.bench.measuring import machine, resident_mb, significant
-from evaluation.bench.server import Bench, throwaway
+from evaluation.bench.server import Bench, carry_out, throwaway
 from memory.coordinator import CommitCoordinator
 from memory.fsck import fsck
 from records.appends import Append
-from records.errors import IntegrityError, InvalidInputError, VrmError
+from records.errors import IntegrityError, InvalidInputError
 from records.flows import Transition
 from store.ledger.postgres import PostgresLedger
 from store.runtime.memory import MemoryRuntime
 
-GROUP: Final = 64
 POINTS: Final = 10
 SIZES: Final = (4, 2, 1)
 """The check runs when a quarter, a half and all of the records are there."""
@@ -134,10 +134,8 @@ class _Soak:
         begun, rows, appends = time.perf_counter(), self._rows, self._appends
         while self._rows < stop:
             group = next(self._groups)
-            for answer in self._coordinator.append_direct(group):
-                if isinstance(answer, VrmError):
-                    raise answer
-                self._rows = max(self._rows, *answer.positions)
+            for receipt in carry_out(self._coordinator, group):
+                self._rows = max(self._rows, *receipt.positions)
             self._appends += len(group)
             self._told("records", min(self._rows, self._records), self._records)
         seconds = time.perf_counter() - begun

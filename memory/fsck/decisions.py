@@ -1,6 +1,8 @@
 """Decisions: one outcome per intent and never two, which fits intent, context and authority (spec 9.7, VRM-R03 to R08).
 
 A rule between records is checked where the later one stands; what cannot be read is found where its own row is checked.
+The rules of the guards are written a second time here on purpose: a checker that asked the writer's own guards could
+not find a mistake in them.
 """
 
 from __future__ import annotations

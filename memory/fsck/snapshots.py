@@ -10,7 +10,6 @@ from typing import Final
 
 from memory.fsck.case import Case, Chunk
 from memory.fsck.codes import Code
-from records.errors import VrmError
 from records.ingestion import CaptureOperation, EvidenceSnapshot
 from records.knowledge import LifecycleEvent
 from records.snapshots import IndexBuild, KnowledgeMember, KnowledgeSnapshot, RecallInput
@@ -74,15 +73,9 @@ def _member_faults(case: Case, snapshot: KnowledgeSnapshot, members: Sequence[Kn
 
 def _following(case: Case, namespace: str, names: list[str]) -> dict[str, int]:
     """Return the positions of the events that consume those given, by the event that is consumed."""
-    found: dict[str, int] = {}
-    for stored in case.reader.find(LifecycleEvent.kind.noun, namespace, expected_prior=sorted(names)):
-        try:
-            event = stored.load()
-        except VrmError:
-            continue
-        if isinstance(event, LifecycleEvent):
-            found[str(event.expected_prior)] = stored.position
-    return found
+    events = case.find(LifecycleEvent, namespace, "expected_prior", names)
+    places = case.places(events)
+    return {str(event.expected_prior): places[key].position for key, event in events.items() if key in places}
 
 
 def _check_captures(case: Case, chunk: Chunk) -> None:

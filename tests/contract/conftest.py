@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from store.artifacts import ArtifactStore
 from store.ledger.memory import MemoryLedger
 from store.ledger.port import LedgerStore
 from store.ledger.postgres import PostgresLedger
@@ -15,7 +17,10 @@ from store.runtime.port import RuntimeStore
 from store.runtime.postgres import PostgresRuntime
 from store.runtime.schema import DEFINITION as RUNTIME
 from store.server import DatabaseUrls
-from tests.support.stores import Addresses, Writer, fresh_database
+from tests.support.incidents import Incident
+from tests.support.stack import GOOD, Stack, Stores
+from tests.support.stack_decisions import learn
+from tests.support.stores import Addresses, Writer, fresh_database, fresh_namespace
 
 ADAPTERS = ("memory", "postgres")
 
@@ -59,3 +64,13 @@ def runtime(request: pytest.FixtureRequest) -> Iterator[RuntimeStore]:
 @pytest.fixture
 def writer(ledger: LedgerStore) -> Writer:
     return Writer.claim(ledger)
+
+
+@pytest.fixture
+def stack(ledger: LedgerStore, runtime: RuntimeStore, tmp_path: Path) -> Stack:
+    return Stack(Stores(ledger, runtime, ArtifactStore(str(tmp_path))), fresh_namespace())
+
+
+@pytest.fixture
+def incident(stack: Stack) -> Incident:
+    return Incident(stack, learn(stack, GOOD), stack.admit("erasure"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,14 +13,10 @@ from records.evidence import Corpus, VerificationKind
 from records.ingestion import DistillationReceipt, ReceiptDisposition, WorkOutcome
 from records.knowledge import GENESIS, DecisionKind, EventType, RelationKind
 from records.values import ActionKind, Disposition
-from store.artifacts import ArtifactStore
-from store.ledger.port import LedgerStore
-from store.runtime.port import RuntimeStore
-from tests.support.stack import CHANGE, NULL, Stack, Stores, effects, quiet
-from tests.support.stores import evidence_append, fresh_namespace
+from tests.support.stack import CHANGE, GOOD, NULL, Stack, effects, quiet
+from tests.support.stores import evidence_append
 from tests.support.trials import make_contract, make_trial
 
-GOOD = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
 MORE = {"e": 0.06, "f": 0.055}
 AGAINST = {"g": -0.06, "h": -0.05, "i": -0.07, "j": -0.06, "k": -0.05, "l": -0.055}
 NOTHING = {"a": 0.001, "b": -0.001, "c": 0.0, "d": 0.001}
@@ -29,11 +24,6 @@ NOTHING = {"a": 0.001, "b": -0.001, "c": 0.0, "d": 0.001}
 pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
 )
-
-
-@pytest.fixture
-def stack(ledger: LedgerStore, runtime: RuntimeStore, tmp_path: Path) -> Stack:
-    return Stack(Stores(ledger, runtime, ArtifactStore(str(tmp_path))), fresh_namespace())
 
 
 def require_clean(stack: Stack) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,33 +20,17 @@ from records.outcomes import NoCommitReason
 from records.retention import AffectedIndex, ErasureIntent
 from records.states import Phase
 from records.values import Disposition
-from store.artifacts import ArtifactStore
-from store.ledger.port import LedgerStore
-from store.runtime.port import RuntimeStore
 from tests.support.incidents import Incident
 from tests.support.samples import Common
-from tests.support.stack import Stack, Stores, effects
-from tests.support.stack_decisions import learn
-from tests.support.stores import expect, fresh_namespace
+from tests.support.stack import Stack, effects
+from tests.support.stores import expect
 from tests.support.variant_samples import (
     make_tombstone,
 )
 
-GOOD = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
-
 pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
 )
-
-
-@pytest.fixture
-def stack(ledger: LedgerStore, runtime: RuntimeStore, tmp_path: Path) -> Stack:
-    return Stack(Stores(ledger, runtime, ArtifactStore(str(tmp_path))), fresh_namespace())
-
-
-@pytest.fixture
-def incident(stack: Stack) -> Incident:
-    return Incident(stack, learn(stack, GOOD), stack.admit("erasure"))
 
 
 def test_an_erasure_from_its_intent_to_its_tombstone(incident: Incident) -> None:

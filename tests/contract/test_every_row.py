@@ -26,12 +26,11 @@ from store.ledger.schema import CHILD_TABLES, DEFINITION, MOVABLE, RECORD_TABLES
 from store.runtime.memory import MemoryRuntime
 from store.server import DatabaseUrls
 from tests.support.samples import authorization_id
-from tests.support.stack import Stack, Stores, effects
+from tests.support.stack import GOOD, Stack, Stores, effects
 from tests.support.stack_decisions import ARMS, Study, learn
 from tests.support.stores import Addresses, Writer, evidence_append, fresh_database, fresh_namespace
 from tests.support.trials import make_evidence
 
-GOOD: Final = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
 RECORDS: Final = {table.name: noun for noun, table in RECORD_TABLES.items()}
 _WATCH: Final = """
     CREATE SCHEMA watch;

@@ -17,12 +17,10 @@ from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore
 from store.runtime.port import RuntimeStore
 from tests.support.samples import POLICY
-from tests.support.stack import Stack, Stores
+from tests.support.stack import GOOD, Stack, Stores
 from tests.support.stack_decisions import Study, learn
 from tests.support.stores import fresh_namespace
 from vrm.mainjob.heldout import HeldOut, Pending
-
-GOOD = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
 
 pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True

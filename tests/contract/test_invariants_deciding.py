@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -21,25 +20,15 @@ from records.ids import AttemptId, EventId, ExperienceId, IntentId, OutcomeId
 from records.knowledge import EvidenceLink, MemoryRecord
 from records.outcomes import CardReason, CardVerdict, NoCommitReason, OutcomeAttemptLink, RecallOutcome, SourceStatus
 from records.values import Disposition, RecallRequirement
-from store.artifacts import ArtifactStore
-from store.ledger.port import LedgerStore
-from store.runtime.port import RuntimeStore
-from tests.support.stack import Stack, Stores, record_of
+from tests.support.stack import GOOD, Stack, record_of
 from tests.support.stack_decisions import CATALOG, Study, learn, tokenizer
-from tests.support.stores import evidence_append, expect, fresh_namespace
+from tests.support.stores import evidence_append, expect
 from tests.support.trials import digest, make_task
 from vrm.mainjob.job import Job, pinned_policies
-
-GOOD = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
 
 pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
 )
-
-
-@pytest.fixture
-def stack(ledger: LedgerStore, runtime: RuntimeStore, tmp_path: Path) -> Stack:
-    return Stack(Stores(ledger, runtime, ArtifactStore(str(tmp_path))), fresh_namespace())
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -26,15 +25,11 @@ from records.ingestion import (
 )
 from records.runtime import handoff_id, reference_id
 from records.states import Machine, Phase
-from store.artifacts import ArtifactStore
-from store.ledger.port import LedgerStore
-from store.runtime.port import RuntimeStore
 from tests.support.samples import PROFILE
-from tests.support.stack import POLICIES, Stack, Stores, effects, quiet
-from tests.support.stores import Addresses, evidence_append, fresh_namespace
+from tests.support.stack import GOOD, POLICIES, Stack, effects, quiet
+from tests.support.stores import Addresses, evidence_append
 from tests.support.trials import digest, make_trial
 
-GOOD = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
 EVIDENCE = (
     "evaluation-contract", "hypothesis", "attempt", "observation", "verification", "intervention", "trial-provenance",
     "experience",
@@ -43,11 +38,6 @@ EVIDENCE = (
 pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
 )
-
-
-@pytest.fixture
-def stack(ledger: LedgerStore, runtime: RuntimeStore, tmp_path: Path) -> Stack:
-    return Stack(Stores(ledger, runtime, ArtifactStore(str(tmp_path))), fresh_namespace())
 
 
 def evidence_bytes(stack: Stack) -> dict[str, tuple[int, str]]:

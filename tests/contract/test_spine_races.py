@@ -24,10 +24,8 @@ from records.states import Machine, Phase
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore
 from store.runtime.port import RuntimeStore
-from tests.support.stack import POLICIES, Stack, Stores, effects, quiet, record_of
+from tests.support.stack import GOOD, POLICIES, Stack, Stores, effects, quiet, record_of
 from tests.support.stores import expect, fresh_namespace, ticking_clock
-
-GOOD = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
 
 pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,24 +16,14 @@ from records.ids import AssignmentId, BatchId, CandidateId, ExperienceId, Memory
 from records.ingestion import AbandonedReceipt, DistillationReceipt, ExperienceReceipt, ReceiptDisposition, WorkOutcome
 from records.knowledge import DecisionKind
 from records.values import Disposition, ProofRef
-from store.artifacts import ArtifactStore
-from store.ledger.port import LedgerStore
-from store.runtime.port import RuntimeStore
-from tests.support.stack import POLICIES, Stack, Stores, effects, quiet
-from tests.support.stores import fresh_namespace
+from tests.support.stack import GOOD, POLICIES, Stack, effects, quiet
 from tests.support.trials import digest
 
-GOOD = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
 Distort = Callable[[Any, "Stack"], Any]
 
 pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
 )
-
-
-@pytest.fixture
-def stack(ledger: LedgerStore, runtime: RuntimeStore, tmp_path: Path) -> Stack:
-    return Stack(Stores(ledger, runtime, ArtifactStore(str(tmp_path))), fresh_namespace())
 
 
 class Dishonest:

@@ -42,6 +42,8 @@ from tests.support.trials import NOW, digest, make_task, make_trial
 
 CHANGE = ("scaler", "none", "standard")
 NULL = ("tol", 0.001, 0.01)
+GOOD = {"a": 0.05, "b": 0.051, "c": 0.049, "d": 0.053}
+"""Effects on four roots that make an active rule."""
 POLICIES = Policies(distillation=distillation_policy(), lifecycle=lifecycle_policy())
 
 
