@@ -51,14 +51,14 @@ class Case:
 
     def read(self, record_ids: Iterable[str | None], model: type[R]) -> dict[str, R]:
         """Return those of the readable records that are of a model."""
-        return _only(self.load(record_ids), model)
+        return only(self.load(record_ids), model)
 
     def find(self, model: type[R], namespace: str, column: str, values: Iterable[str]) -> dict[str, R]:
         """Return the readable records of a model whose column has one of the values, by id."""
         wanted = sorted({str(value) for value in values})
         if not wanted:
             return {}
-        return _only(_readable(self.reader.find(model.kind.noun, namespace, **{column: wanted})), model)
+        return only(_readable(self.reader.find(model.kind.noun, namespace, **{column: wanted})), model)
 
     def places(self, record_ids: Iterable[str]) -> dict[str, Place]:
         """Return where the journal has those records that it names."""
@@ -88,7 +88,7 @@ class Chunk:
 
     def of(self, model: type[R]) -> dict[str, R]:
         """Return the records of one model, which may be that of a kind or of one of its variants."""
-        return _only(self._by_kind.get(model.kind.noun, {}), model)
+        return only(self._by_kind.get(model.kind.noun, {}), model)
 
     @cached_property
     def _by_kind(self) -> dict[str, dict[str, Record]]:
@@ -113,5 +113,6 @@ def _readable(stored: Iterable[StoredRecord]) -> dict[str, Record]:
     return found
 
 
-def _only(records: dict[str, Record], model: type[R]) -> dict[str, R]:
+def only(records: dict[str, Record], model: type[R]) -> dict[str, R]:
+    """Return the records that are of a model."""
     return {key: record for key, record in records.items() if isinstance(record, model)}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final, TypeVar
+from typing import Final
 
-from memory.fsck.case import Case, Chunk
+from memory.fsck.case import Case, Chunk, only
 from memory.fsck.codes import Code
 from records.base import Record
 from records.flows import Transition
@@ -18,7 +18,6 @@ from records.knowledge import Candidate, DecisionKind, DistillationDecision, Gov
 from records.values import Disposition
 from store.recent import Recent
 
-R = TypeVar("R", bound=Record)
 Fault = tuple[str, str]
 """The record that it is about, and what was met."""
 
@@ -48,8 +47,8 @@ class CommitCheck:
 
     def _founded(self, case: Case, records: dict[str, Record]) -> Iterator[Fault]:
         """Yield what rests on evidence outside of the snapshot that its batch read."""
-        batch = next(iter(_of(records, Batch).values()), None)
-        candidates, memories = _of(records, Candidate), _of(records, GovernedRecord)
+        batch = next(iter(only(records, Batch).values()), None)
+        candidates, memories = only(records, Candidate), only(records, GovernedRecord)
         if batch is None or not (candidates or memories):
             return
         members = self._read_members(case, str(batch.evidence_snapshot_id))
@@ -75,9 +74,9 @@ class CommitCheck:
 
 def _decided(records: dict[str, Record]) -> Iterator[Fault]:
     """Yield what was made without a decision, or otherwise than decided."""
-    candidates, memories = _of(records, Candidate), _of(records, GovernedRecord)
+    candidates, memories = only(records, Candidate), only(records, GovernedRecord)
     kinds: dict[str, DecisionKind] = {}
-    for key, decision in _of(records, DistillationDecision).items():
+    for key, decision in only(records, DistillationDecision).items():
         if str(decision.candidate_id) not in candidates:
             yield key, f"{decision.candidate_id} is not of this commit"
         if decision.memory_id is not None:
@@ -87,7 +86,7 @@ def _decided(records: dict[str, Record]) -> Iterator[Fault]:
             kinds[str(decision.memory_id)] = decision.decision
     for key in sorted(memories.keys() - kinds.keys()):
         yield key, "no decision of its commit promotes it"
-    for key, event in _of(records, LifecycleEvent).items():
+    for key, event in only(records, LifecycleEvent).items():
         wanted, decided = _DECIDED.get(event.disposition), kinds.get(str(event.memory_id))
         if wanted is not None and decided is not wanted:
             yield key, f"{event.memory_id} becomes {event.disposition}, its decision is {decided}"
@@ -95,18 +94,14 @@ def _decided(records: dict[str, Record]) -> Iterator[Fault]:
 
 def _covered(case: Case, records: dict[str, Record]) -> Iterator[Fault]:
     """Yield what a work disposition says of a decision that the decision and the report do not say."""
-    report = next(iter(_of(records, Report).values()), None)
-    for key, disposition in _of(records, WorkDisposition).items():
+    report = next(iter(only(records, Report).values()), None)
+    for key, disposition in only(records, WorkDisposition).items():
         if disposition.decision_id is None:
             continue
         name = str(disposition.decision_id)
-        here = _of(records, DistillationDecision)
+        here = only(records, DistillationDecision)
         decision = here.get(name) or case.read([name], DistillationDecision).get(name)
         if decision is not None and decision.candidate_id != disposition.candidate_id:
             yield key, f"{name} is about another candidate than {disposition.candidate_id}"
         if report is not None and report.decision_ids != (disposition.decision_id,):
             yield key, f"its report does not name {name}"
-
-
-def _of(records: dict[str, Record], model: type[R]) -> dict[str, R]:
-    return {key: record for key, record in records.items() if isinstance(record, model)}
