@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import Final, NamedTuple, Self
+
+from pydantic import ConfigDict, TypeAdapter
 
 from records.base import Frontier, Record, load_record
 from records.canonical import canonical_json, domain_digest_bytes
@@ -14,10 +16,12 @@ from records.fields import NAME_PATTERN, Digest, Name, Namespace, Payload
 from records.flows import Authority, Transition
 from records.ids import ConflictId, EventId, NoCommitId, RunId
 from records.knowledge import HeadMove, LifecycleEvent
-from records.models import Model
+from records.models import Model, refusing
 from records.outcomes import NoCommitReason
 from records.states import Machine
 from records.values import Count
+
+_NAME: Final = re.compile(NAME_PATTERN)
 
 
 class RecordBody(Model):
@@ -94,6 +98,8 @@ class Append:
     permit_digest: str
     records: tuple[Record, ...]
     fences: tuple[tuple[str, int], ...] = ()
+    is_checked: bool = field(default=False, init=False, repr=False, compare=False)
+    """Whether its terms were made by `direct` out of checked parts; not so a copy with changed fields."""
 
     @classmethod
     def direct(cls, transition: Transition, operation_key: str, records: tuple[Record, ...]) -> Self:
@@ -104,10 +110,10 @@ class Append:
         """
         if not records:
             raise InvalidInputError("records", "none", "An append holds at least one record.")
-        if not re.fullmatch(NAME_PATTERN, operation_key):
+        if not _NAME.fullmatch(operation_key):
             raise InvalidInputError("operation key", operation_key, "Use up to 200 letters, digits and _ . : / + -.")
         request = {"transition": transition.value, "ids": [str(record.id) for record in records]}
-        return cls(
+        append = cls(
             namespace=records[0].namespace,
             transition=transition,
             authority=Authority.DIRECT,
@@ -115,6 +121,9 @@ class Append:
             permit_digest=domain_digest_bytes("direct-append-request", canonical_json(request)),
             records=records,
         )
+        if records[0].is_checked and isinstance(transition, Transition):
+            object.__setattr__(append, "is_checked", True)
+        return append
 
     @cached_property
     def heads(self) -> tuple[HeadMove, ...]:
@@ -155,7 +164,8 @@ def require_sound(append: Append) -> None:
         InvalidInputError: it holds no record.
         InvalidRecordError: a field is refused; it is named.
     """
-    AppendTerms.build(**{name: getattr(append, name) for name in AppendTerms.model_fields})
+    if not append.is_checked:
+        AppendTerms.build(**{name: getattr(append, name) for name in AppendTerms.model_fields})
     if not append.records:
         raise InvalidInputError("records", "none", "An append holds at least one record.")
     for record in append.records:
@@ -184,7 +194,8 @@ def _require_same(read: object, given: object, path: str) -> None:
         raise InvalidRecordError(path, given, "Build the record by its constructor.")
 
 
-class AppendReceipt(Model):
+@dataclass(frozen=True, kw_only=True)
+class AppendReceipt:
     """The one answer that a permit ever gets: every record with its journal position, or a typed no-commit.
 
     `no_commit_id` names a no-commit receipt, or a commit conflict where a distillation was refused for its own reasons.
@@ -200,10 +211,30 @@ class AppendReceipt(Model):
     no_commit_id: NoCommitId | ConflictId | None
     reason: NoCommitReason | None
 
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+
+    @classmethod
+    def load(cls, data: bytes | str) -> AppendReceipt:
+        """Read a receipt from JSON.
+
+        Raises:
+            InvalidRecordError: a field is missing, unknown or refused; the first such field is named.
+        """
+        with refusing():
+            return _RECEIPT.validate_json(data)
+
+    @property
+    def canonical(self) -> bytes:
+        """The canonical bytes, which the Ledger keeps."""
+        return canonical_json(vars(self))
+
     @property
     def committed(self) -> bool:
         """Whether the records were written; False means that nothing but the proof of the no-commit was."""
         return self.no_commit_id is None
+
+
+_RECEIPT: Final = TypeAdapter(AppendReceipt)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,8 +260,7 @@ class StoredRecord:
         return record
 
 
-@dataclass(frozen=True, kw_only=True)
-class Head:
+class Head(NamedTuple):
     """The head of one scope variant."""
 
     scope_variant_id: str
@@ -241,8 +271,7 @@ class Head:
     version: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class JournalRow:
+class JournalRow(NamedTuple):
     """One row of the commit journal."""
 
     namespace: str
@@ -254,8 +283,7 @@ class JournalRow:
     permit_key: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class NamespaceHead:
+class NamespaceHead(NamedTuple):
     """Where a namespace's journal stands, with its typed frontiers (spec 6.3)."""
 
     namespace: str
@@ -268,10 +296,10 @@ class NamespaceHead:
     def after(self, position: int, chain_digest: str, frontier: Frontier | None) -> NamespaceHead:
         """Return where the journal stands after one more row, of a kind that advances `frontier`."""
         return NamespaceHead(
-            namespace=self.namespace,
-            position=position,
-            chain_digest=chain_digest,
-            evidence=position if frontier is Frontier.EVIDENCE else self.evidence,
-            lifecycle=position if frontier is Frontier.LIFECYCLE else self.lifecycle,
-            retention=position if frontier is Frontier.RETENTION else self.retention,
+            self.namespace,
+            position,
+            chain_digest,
+            position if frontier is Frontier.EVIDENCE else self.evidence,
+            position if frontier is Frontier.LIFECYCLE else self.lifecycle,
+            position if frontier is Frontier.RETENTION else self.retention,
         )

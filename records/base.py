@@ -85,7 +85,10 @@ class Kind:
 
     def project(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Return the identity projection of a payload."""
-        return {key: value for key, value in payload.items() if key != "created_at" and key not in self.outside}
+        projection = payload.copy()
+        for name in ("created_at", *self.outside):
+            projection.pop(name, None)
+        return projection
 
     def declare(self, model: type[Record]) -> None:
         """Enter the kind into the registry with its own model."""

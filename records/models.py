@@ -38,6 +38,7 @@ class Id(str):
 
     __slots__ = ()
     noun: ClassVar[str] = ""
+    form: ClassVar[re.Pattern[str]]
     classes: ClassVar[dict[str, type[Id]]] = {}
 
     def __init_subclass__(cls, *, noun: str, **extra: Any) -> None:
@@ -46,6 +47,7 @@ class Id(str):
         if noun in Id.classes:
             raise ValueError(f"noun {noun} is declared twice")
         cls.noun = noun
+        cls.form = re.compile(f"{noun}:[0-9a-f]{{64}}")
         Id.classes[noun] = cls
 
     @classmethod
@@ -65,7 +67,7 @@ class Id(str):
         Raises:
             ValueError: the text is not an id of this noun.
         """
-        if not re.fullmatch(f"{cls.noun}:[0-9a-f]{{64}}", text):
+        if not cls.form.fullmatch(text):
             raise ValueError(f"expected an id of the form {cls.noun}:<64 lower-case hex digits>")
         return cls(text)
 
@@ -132,7 +134,8 @@ class Model(BaseModel):
             InvalidRecordError: a field that no constructor has checked holds what JSON cannot say.
         """
         try:
-            return self.model_dump(mode="json", warnings=False)  # what does not fit its field is refused, not warned of
+            # What does not fit its field is refused, not warned of.
+            return self.__pydantic_serializer__.to_python(self, mode="json", warnings=False)  # type: ignore[no-any-return]  # of a model it is a dict
         except PydanticSerializationError as error:
             raise InvalidRecordError(type(self).__name__, str(error), "Build it by its constructor.") from error
 

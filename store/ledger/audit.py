@@ -26,7 +26,7 @@ from store.database import own_sql, translated
 from store.ledger.memory import MemoryReader
 from store.ledger.port import LedgerReader
 from store.ledger.projections import Children, children_of
-from store.ledger.reader import HEAD_COLUMNS, JOURNAL_COLUMNS, PostgresReader, made
+from store.ledger.reader import HEAD_COLUMNS, JOURNAL_COLUMNS, PostgresReader
 from store.ledger.schema import SCHEMA, column_names
 
 _FETCH: Final = 500
@@ -139,7 +139,7 @@ class _PostgresScan:
     def journal(self, namespace: str) -> Iterator[JournalRow]:
         statement = f"SELECT {JOURNAL_COLUMNS} FROM {SCHEMA}.ledger_commits_v1 WHERE namespace = %s ORDER BY position"
         for row in self._stream(statement, [namespace]):
-            yield made(JournalRow, row)
+            yield JournalRow(*row)
 
     def sizes(self, record_ids: Mapping[str, Sequence[str]]) -> dict[str, int]:
         parts = [
@@ -194,7 +194,7 @@ class _PostgresScan:
             f"(SELECT FROM {_EVENTS} AS event WHERE event.namespace = head.namespace "
             "AND event.scope_variant_id = head.scope_variant_id) ORDER BY scope_variant_id"
         )
-        return (made(Head, row) for row in self._stream(statement, [namespace]))
+        return (Head(*row) for row in self._stream(statement, [namespace]))
 
     def owners(self) -> dict[str, int]:
         return dict(self._rows(f"SELECT resource, epoch FROM {SCHEMA}.owners ORDER BY resource"))

@@ -16,8 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from records.appends import Append, AppendReceipt, JournalRow, NamespaceHead
 from records.base import Record
@@ -37,8 +36,7 @@ from store.ledger.port import LedgerReader, Refusal, Request
 from store.ledger.refusals import proof_of
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(NamedTuple):
     """A record with the journal row that it gets."""
 
     record: Record
@@ -272,16 +270,8 @@ class _Group:
         position = head.position + 1
         digest = chain(head.chain_digest, head.namespace, position, record)
         self.heads[append.namespace] = head.after(position, digest, kind.frontier)
-        row = JournalRow(
-            namespace=head.namespace,
-            position=position,
-            noun=kind.noun,
-            id=str(record.id),
-            payload_digest=record.payload_digest,
-            chain_digest=digest,
-            permit_key=append.permit_key,
-        )
-        return Placed(record, row)
+        facts = kind.noun, str(record.id), record.payload_digest
+        return Placed(record, JournalRow(head.namespace, position, *facts, digest, append.permit_key))
 
 
 def _replay(earlier: AppendReceipt, append: Append) -> AppendReceipt:

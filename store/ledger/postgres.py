@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from records.appends import AppendReceipt
-from records.errors import FencedError, IntegrityError, UnavailableError, VrmError
+from records.errors import FencedError, UnavailableError, VrmError
 from store.database import connect, own_sql, read, translated
 from store.ledger.engine import commit_group, commit_together
 from store.ledger.port import Epoch, LedgerReader, Request
@@ -70,11 +70,8 @@ class PostgresLedger(PostgresReader):
         trusting, self._trusting = self._trusting, False
         transaction = TrustingTransaction(pipeline, self._remembered) if trusting else PostgresTransaction(pipeline)
         try:
-            pipeline.send("BEGIN")
             answers = commit_together(transaction, fences, group)
-            transaction.send_heads()
-            pipeline.send("COMMIT")
-            _require_committed(pipeline.drain())
+            transaction.finish()
         except BaseException:
             self._remembered.heads.clear()
             pipeline.roll_back()
@@ -89,7 +86,7 @@ class PostgresLedger(PostgresReader):
     ) -> list[AppendReceipt | VrmError]:
         """Carry out a group in which a request fails; each of the others is written all the same."""
         with opened(pipeline.connection, SCHEMA):
-            transaction = PostgresTransaction(pipeline)
+            transaction = PostgresTransaction(pipeline, begun=True)
             answers = commit_group(transaction, fences, group)
             transaction.settle()
         self._remembered.learn(transaction.met)
@@ -114,9 +111,3 @@ class PostgresLedger(PostgresReader):
         """Close both connections."""
         self._connection.close()
         self._writer.close()
-
-
-def _require_committed(tags: Sequence[str]) -> None:
-    """Refuse an end that was no commit: in a failed transaction COMMIT rolls back and says so."""
-    if not tags or tags[-1] != "COMMIT":
-        raise IntegrityError("transaction", tags[-1] if tags else "no answer", "Nothing of this group was written.")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from records.appends import AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
 from records.base import KINDS
@@ -13,17 +12,10 @@ from store.database import Connection, own_sql, translated
 from store.ledger.port import FindValue, require_prefix
 from store.ledger.schema import SCHEMA, column_names
 
-HEAD_COLUMNS: Final = ", ".join(field.name for field in fields(Head))
-NAMESPACE_COLUMNS: Final = ", ".join(field.name for field in fields(NamespaceHead))
-JOURNAL_COLUMNS: Final = ", ".join(field.name for field in fields(JournalRow))
-"""What is selected for a head, a namespace's head and a journal row; `made` reads such rows."""
-
-T = TypeVar("T", Head, NamespaceHead, JournalRow)
-
-
-def made(kind: type[T], row: Sequence[Any]) -> T:
-    """Return the value that a row of the columns of its class holds."""
-    return kind(**dict(zip((field.name for field in fields(kind)), row, strict=True)))
+HEAD_COLUMNS: Final = ", ".join(Head._fields)
+NAMESPACE_COLUMNS: Final = ", ".join(NamespaceHead._fields)
+JOURNAL_COLUMNS: Final = ", ".join(JournalRow._fields)
+"""What is selected for a head, a namespace's head and a journal row."""
 
 
 class PostgresReader:
@@ -75,7 +67,7 @@ class PostgresReader:
     def namespace_head(self, namespace: str) -> NamespaceHead:
         """Return where the journal of a namespace stands."""
         rows = self._rows(f"SELECT {NAMESPACE_COLUMNS} FROM {SCHEMA}.namespace_heads WHERE namespace = %s", [namespace])
-        return made(NamespaceHead, rows[0]) if rows else NamespaceHead(namespace=namespace)
+        return NamespaceHead(*rows[0]) if rows else NamespaceHead(namespace=namespace)
 
     def namespaces(self) -> list[str]:
         """Return every namespace that holds a record."""
@@ -90,7 +82,7 @@ class PostgresReader:
             statement += " AND scope_variant_id = ANY(%s)"
             parameters.append(sorted(scope_variant_ids))
         rows = self._rows(statement + " ORDER BY scope_variant_id", parameters)
-        return {row[0]: made(Head, row) for row in rows}
+        return {row[0]: Head(*row) for row in rows}
 
     def receipt(self, namespace: str, permit_key: str) -> AppendReceipt | None:
         """Return the receipt that a permit got."""
@@ -108,7 +100,7 @@ class PostgresReader:
             f"SELECT {JOURNAL_COLUMNS} FROM {SCHEMA}.ledger_commits_v1 "
             "WHERE namespace = %s AND position > %s ORDER BY position LIMIT %s"
         )
-        return [made(JournalRow, row) for row in self._rows(statement, [namespace, after, limit])]
+        return [JournalRow(*row) for row in self._rows(statement, [namespace, after, limit])]
 
     def resolve(self, prefix: str, limit: int = 10) -> list[str]:
         """Return ids that begin with `prefix`, or whose hex part does."""

@@ -137,11 +137,10 @@ def _record_table(kind: Kind) -> sa.Table:
         kind.table,
         metadata,
         sa.Column("id", sa.Text, primary_key=True),
-        sa.Column("namespace", sa.Text, nullable=False),
+        sa.Column("namespace", sa.Text, primary_key=True),
         sa.Column("position", sa.BigInteger, sa.CheckConstraint("position > 0"), nullable=False),
         *(_column(kind.model, name) for name in names),
         sa.Column("payload", sa.Text, nullable=False),
-        sa.UniqueConstraint("namespace", "id"),
         *_foreign_keys(kind.model, names),
         *unique,
         *map(sa.CheckConstraint, _TABLE_CHECKS.get(kind.noun, ())),
@@ -198,9 +197,9 @@ JOURNAL: Final = sa.Table(
     sa.Column("payload_digest", sa.Text, _digest("payload_digest"), nullable=False),
     sa.Column("chain_digest", sa.Text, _digest("chain_digest"), nullable=False),
     sa.Column("permit_key", sa.Text, nullable=False),
-    sa.UniqueConstraint("noun", "id"),
     sa.CheckConstraint("position > 0"),
-    sa.Index("ledger_commits_v1_by_id", "id", postgresql_ops={"id": "text_pattern_ops"}),
+    # An id begins with its noun; this order of texts finds beginnings of ids, too.
+    sa.Index("ledger_commits_v1_one_id", "id", unique=True, postgresql_ops={"id": "text_pattern_ops"}),
 )
 
 RECEIPTS: Final = sa.Table(
@@ -254,25 +253,28 @@ APPEND_ONLY: Final[tuple[str, ...]] = tuple(
 MOVABLE: Final[tuple[str, ...]] = tuple(table.name for table in (NAMESPACE_HEADS, VARIANT_HEADS, OWNERS))
 """Tables whose rows move forward by compare-and-swap; they never lose a row."""
 
-HOLD: Final = f"""
-CREATE FUNCTION {SCHEMA}.hold(resource text, epoch bigint, namespace text, chain_digest text) RETURNS void
+ADVANCE: Final = f"""
+CREATE FUNCTION {SCHEMA}.advance(resource text, epoch bigint, expected text, namespace text, "position" bigint,
+    chain_digest text, evidence bigint, lifecycle bigint, retention bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM {SCHEMA}.owners AS owner
-        WHERE owner.resource = hold.resource AND owner.epoch = hold.epoch FOR SHARE;
+        WHERE owner.resource = advance.resource AND owner.epoch = advance.epoch FOR SHARE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'epoch % of % is over', epoch, resource;
     END IF;
-    PERFORM FROM {SCHEMA}.namespace_heads AS head
-        WHERE head.namespace = hold.namespace AND head.chain_digest = hold.chain_digest FOR UPDATE;
+    UPDATE {SCHEMA}.namespace_heads AS head
+        SET position = advance.position, chain_digest = advance.chain_digest, evidence = advance.evidence,
+            lifecycle = advance.lifecycle, retention = advance.retention
+        WHERE head.namespace = advance.namespace AND head.chain_digest = advance.expected;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the journal of % has moved on', namespace;
     END IF;
 END $$
 """
-"""Holds an epoch and a journal to the end of the transaction, or refuses: a question that needs no answer to go on."""
+"""Holds an epoch and a journal to the end of the transaction and moves the journal, or refuses: no answer is needed."""
 
 DEFINITION: Final = Definition(
-    schema=SCHEMA, revision="2", metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE, functions=(HOLD,)
+    schema=SCHEMA, revision="2", metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE, functions=(ADVANCE,)
 )
 """What `store.install` makes and checks."""

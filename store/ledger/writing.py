@@ -17,27 +17,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from operator import attrgetter
 from typing import Any, Final
 
 import sqlalchemy as sa
 
-from records.appends import AppendReceipt, JournalRow, NamespaceHead
+from records.appends import AppendReceipt, NamespaceHead
+from records.errors import IntegrityError
 from records.knowledge import GENESIS, HeadMove
 from store import owners
 from store.database import translated
 from store.ledger.engine import Placed
 from store.ledger.projections import children_of, columns_of
-from store.ledger.reader import HEAD_COLUMNS, NAMESPACE_COLUMNS, PostgresReader, made
-from store.ledger.schema import CHILD_TABLES, JOURNAL, RECEIPTS, RECORD_TABLES, SCHEMA
-from store.pipeline import Pipeline
+from store.ledger.reader import HEAD_COLUMNS, NAMESPACE_COLUMNS, PostgresReader
+from store.ledger.schema import CHILD_TABLES, JOURNAL, RECEIPTS, RECORD_TABLES, SCHEMA, metadata
+from store.pipeline import ArrayOf, Pipeline, booleans, integers, texts
 from store.recent import Recent
 
 _KEPT: Final = 10_000
 """Records whose place in the journal is remembered; the least recently used are forgotten first."""
 
-_JOURNAL_ROW: Final = attrgetter(*JournalRow.__dataclass_fields__)
-_HOLD: Final = f"SELECT {SCHEMA}.hold($1, $2, $3, $4)"
+_FEW: Final = 4
+"""Rows of a table from which on one statement for all of them costs less than one for each (docs/performance.md)."""
+
+_ADVANCE: Final = f"SELECT {SCHEMA}.advance({', '.join(f'${place}' for place in range(1, 10))})"
 _SAVE_HEAD: Final = (
     f"UPDATE {SCHEMA}.namespace_heads SET position = $1, chain_digest = $2, evidence = $3, lifecycle = $4, "
     "retention = $5 WHERE namespace = $6"
@@ -80,12 +82,14 @@ class PostgresTransaction(PostgresReader):
         met: position and payload digest of the records that it asked for and that were there already.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        """Work on the transaction that is open on the pipeline's connection."""
+    def __init__(self, pipeline: Pipeline, *, begun: bool = False) -> None:
+        """Work on the pipeline's connection; `begun` says whether its transaction is open already."""
         super().__init__(pipeline.connection)
         self._pipeline = pipeline
-        self.moved: dict[str, NamespaceHead] = {}
+        self._begun = begun
+        self._rows_of: dict[sa.Table, list[Sequence[Any]]] = {}
         self._unsaved: dict[str, NamespaceHead] = {}
+        self.moved: dict[str, NamespaceHead] = {}
         self.written: dict[str, tuple[int, str]] = {}
         self.met: dict[str, tuple[int, str]] = {}
 
@@ -93,21 +97,47 @@ class PostgresTransaction(PostgresReader):
         self.settle()
         return super()._rows(statement, parameters)
 
+    def begin(self) -> None:
+        """Open the transaction, if it is not open yet."""
+        if not self._begun:
+            self._begun = True
+            self._pipeline.send("BEGIN")
+
     def settle(self) -> None:
         """Wait until everything is in the transaction that was written so far, journal heads included."""
-        self.send_heads()
+        self.begin()
+        self._send_rows()
         self._pipeline.drain()
 
-    def send_heads(self) -> None:
-        """Send where the journals stand by now."""
+    def finish(self) -> None:
+        """Commit.
+
+        Raises:
+            IntegrityError: something was refused; nothing of the transaction was written.
+        """
+        self.begin()
+        self._send_rows()
+        self._pipeline.send("COMMIT")
+        _require_committed(self._pipeline.drain())
+
+    def _send_rows(self) -> None:
+        """Send the rows that are waiting, those that others point at first, and where the journals stand by now."""
+        for table in sorted(self._rows_of, key=_RANK.__getitem__):
+            rows = self._rows_of[table]
+            if len(rows) < _FEW:
+                for row in rows:
+                    self._pipeline.send(_insert(table), row)
+            else:
+                columns = zip(_arrays(table), zip(*rows, strict=True), strict=True)
+                self._pipeline.send_columns(_insert_many(table), columns)
+        self._rows_of.clear()
         for head in self._unsaved.values():
-            places = [head.position, head.chain_digest, head.evidence, head.lifecycle, head.retention]
-            self._pipeline.send(_SAVE_HEAD, [*places, head.namespace])
+            self._pipeline.send(_SAVE_HEAD, [*head[1:], head.namespace])
         self._unsaved.clear()
 
     def check_fences(self, fences: Iterable[tuple[str, int]]) -> None:
         """Hold every epoch row to the end of the transaction."""
-        self._pipeline.drain()
+        self.settle()
         with translated("owners"), self._connection.cursor() as cursor:
             owners.hold(cursor, SCHEMA, fences)
 
@@ -124,7 +154,7 @@ class PostgresTransaction(PostgresReader):
                     [name, fresh.chain_digest],
                 )
                 rows = self._rows(statement, [name])
-            heads[name] = made(NamespaceHead, rows[0])
+            heads[name] = NamespaceHead(*rows[0])
         return heads
 
     def answered(self, namespace: str, permit_keys: Sequence[str]) -> dict[str, AppendReceipt]:
@@ -144,30 +174,30 @@ class PostgresTransaction(PostgresReader):
         with self._connection.transaction():
             try:
                 yield
-                self._pipeline.drain()
+                self.settle()
             except BaseException:
+                self._rows_of.clear()
                 self._pipeline.abandon()
                 raise
 
     def insert(self, placed: Sequence[Placed]) -> None:
         """Write records, their children and their journal rows."""
-        send = self._pipeline.send
-        for item in placed:
-            record, row = item.record, item.row
-            columns = columns_of(record).values()
-            values = [row.id, row.namespace, row.position, *columns, record.payload.decode()]
-            send(_insert(RECORD_TABLES[row.noun]), values)
+        for record, row in placed:
+            values = (row.id, row.namespace, row.position, *columns_of(record).values(), record.payload)
+            self._add(RECORD_TABLES[row.noun], values)
             for table, entries in children_of(record).items():
                 for ordinal, *rest in entries:
-                    send(_insert(CHILD_TABLES[table]), [row.id, ordinal, *rest])
-            send(_INSERT_JOURNAL, _JOURNAL_ROW(row))
+                    self._add(CHILD_TABLES[table], (row.id, ordinal, *rest))
+            self._add(JOURNAL, row)
             self.written[row.id] = (row.position, row.payload_digest)
 
     def insert_receipt(self, receipt: AppendReceipt) -> None:
         """Write the receipt of a permit."""
-        text = receipt.canonical.decode()
-        values = [receipt.namespace, receipt.permit_key, receipt.permit_digest, receipt.transition.value, text]
-        self._pipeline.send(_INSERT_RECEIPT, values)
+        values = (receipt.namespace, receipt.permit_key, receipt.permit_digest, receipt.transition.value)
+        self._add(RECEIPTS, (*values, receipt.canonical))
+
+    def _add(self, table: sa.Table, row: Sequence[Any]) -> None:
+        self._rows_of.setdefault(table, []).append(row)
 
     def move_head(self, move: HeadMove, namespace: str) -> bool:
         """Compare-and-swap one scope variant's head."""
@@ -193,13 +223,39 @@ class PostgresTransaction(PostgresReader):
 
 
 class TrustingTransaction(PostgresTransaction):
-    """One open write transaction that trusts what is remembered, and has the server refuse it where that is wrong."""
+    """One write transaction that trusts what is remembered, and has the server refuse it where that is wrong.
+
+    As long as nothing is asked nothing is sent, and what is never interrupted by a question needs no BEGIN: everything
+    up to one synchronisation point is one transaction, which ends there (PostgreSQL: "Pipelining").
+    """
 
     def __init__(self, pipeline: Pipeline, remembered: Remembered) -> None:
-        """Work on the transaction that is open on the pipeline's connection."""
+        """Work on the pipeline's connection, which has no transaction open."""
         super().__init__(pipeline)
         self._remembered = remembered
         self._fence: tuple[str, int] | None = None
+        self._trusted: dict[str, tuple[str, int, str]] = {}  # epoch and chain digest that each journal must stand at
+
+    def begin(self) -> None:
+        """Open the transaction and hold epoch and journals, if it is not open yet."""
+        if not self._begun:
+            super().begin()
+            for name in self._trusted:
+                self._advance(name, self._remembered.heads[name])
+
+    def finish(self) -> None:
+        """Commit."""
+        if self._begun:
+            super().finish()
+            return
+        for name in self._trusted:
+            self._advance(name, self._unsaved.pop(name, self._remembered.heads[name]))
+        self._send_rows()
+        self._pipeline.drain()
+
+    def _advance(self, name: str, head: NamespaceHead) -> None:
+        """Hold epoch and journal to the end of the transaction, and let the journal stand at `head`."""
+        self._pipeline.send(_ADVANCE, [*self._trusted[name], *head])
 
     def check_fences(self, fences: Iterable[tuple[str, int]]) -> None:
         """Hold every epoch row to the end of the transaction; a single one is held together with the journals."""
@@ -217,8 +273,7 @@ class TrustingTransaction(PostgresTransaction):
         if len(heads) < len(namespaces):
             super().check_fences([self._fence])
             return super().lock_namespaces(namespaces)
-        for name in namespaces:
-            self._pipeline.send(_HOLD, [*self._fence, name, heads[name].chain_digest])
+        self._trusted = {name: (*self._fence, head.chain_digest) for name, head in heads.items()}
         return heads
 
     def answered(self, namespace: str, permit_keys: Sequence[str]) -> dict[str, AppendReceipt]:  # noqa: ARG002
@@ -232,10 +287,31 @@ class TrustingTransaction(PostgresTransaction):
 
 @cache
 def _insert(table: sa.Table) -> str:
-    names = ", ".join(column.name for column in table.columns)
-    places = ", ".join(f"${place}" for place in range(1, len(table.columns) + 1))
+    names, places = _names(table), ", ".join(f"${place}" for place in range(1, len(table.columns) + 1))
     return f"INSERT INTO {SCHEMA}.{table.name} ({names}) VALUES ({places})"
 
 
-_INSERT_JOURNAL: Final = _insert(JOURNAL)
-_INSERT_RECEIPT: Final = _insert(RECEIPTS)
+@cache
+def _insert_many(table: sa.Table) -> str:
+    columns = ", ".join(f"${place}::{column.type}[]" for place, column in enumerate(table.columns, start=1))
+    return f"INSERT INTO {SCHEMA}.{table.name} ({_names(table)}) SELECT * FROM unnest({columns})"
+
+
+@cache
+def _arrays(table: sa.Table) -> tuple[ArrayOf, ...]:
+    return tuple(_ARRAYS[type(column.type)] for column in table.columns)
+
+
+def _names(table: sa.Table) -> str:
+    return ", ".join(column.name for column in table.columns)
+
+
+_ARRAYS: Final[dict[type, ArrayOf]] = {sa.Text: texts, sa.BigInteger: integers, sa.Boolean: booleans}
+_RANK: Final = {table: rank for rank, table in enumerate(metadata.sorted_tables)}
+"""The order in which tables are filled: a row comes after those that it points at."""
+
+
+def _require_committed(tags: Sequence[str]) -> None:
+    """Refuse an end that was no commit: in a failed transaction COMMIT rolls back and says so."""
+    if not tags or tags[-1] != "COMMIT":
+        raise IntegrityError("transaction", tags[-1] if tags else "no answer", "Nothing of this group was written.")

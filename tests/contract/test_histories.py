@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -217,7 +216,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def same_state(self) -> None:
-        one, two = (replace(store.namespace_head(self.space), chain_digest="") for store in self.stores)
+        one, two = (store.namespace_head(self.space)._replace(chain_digest="") for store in self.stores)
         assert one == two
         heads = [store.variant_heads(self.space) for store in self.stores]
         assert heads[0] == heads[1]

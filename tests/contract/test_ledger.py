@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -212,7 +213,7 @@ class TestOwnership:
         appends = []
         for number, epoch in enumerate((old, new)):
             plain = evidence_append(make_evidence(writer.namespace, seed=number), f"k{number}")
-            appends.append(Append(**(vars(plain) | {"fences": ((epoch.resource, epoch.number),)})))
+            appends.append(replace(plain, fences=((epoch.resource, epoch.number),)))
         assert isinstance(writer.commit(appends[1])[0], AppendReceipt)
         before = writer.state()
         with pytest.raises(FencedError):

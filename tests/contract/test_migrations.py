@@ -235,7 +235,7 @@ class TestWholeOrNotAtAll:
             ("ALTER TABLE ledger.attempts ALTER seed TYPE numeric", "attempts.seed bigint"),
             ("ALTER TABLE ledger.attempts ALTER contract_id DROP NOT NULL", "attempts.contract_id"),
             ("ALTER TABLE ledger.attempts DROP CONSTRAINT attempts_corpus_check", "attempts_corpus_check"),
-            ("ALTER TABLE ledger.attempts DROP CONSTRAINT attempts_pkey, ADD UNIQUE (id)", "attempts_pkey"),
+            ("ALTER TABLE ledger.attempts DROP CONSTRAINT attempts_pkey CASCADE, ADD UNIQUE (id)", "attempts_pkey"),
             ("ALTER TABLE ledger.attempts ENABLE REPLICA TRIGGER attempts_keeps_row", "attempts_keeps_row"),
             ("DROP TRIGGER attempts_keeps_row ON ledger.attempts", "attempts_keeps_row"),
             ("REVOKE INSERT ON ledger.attempts FROM vrm_ledger_app", "INSERT on attempts"),

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from psycopg.pq import TransactionStatus
 
-from records.errors import IntegrityError, UnavailableError
+from records.errors import IntegrityError, InvalidInputError, UnavailableError, VrmError
 from store.database import connect
-from store.pipeline import Pipeline
+from store.pipeline import ArrayOf, Pipeline, booleans, integers, texts
 from store.server import DatabaseUrls
 
 INSERT = "INSERT INTO pipeline_test VALUES ($1, $2, $3)"
+INSERT_MANY = "INSERT INTO pipeline_test SELECT * FROM unnest($1::bigint[], $2::text[], $3::boolean[])"
 
 
 @pytest.fixture
@@ -35,6 +37,57 @@ def test_values_arrive_as_they_were_and_tags_say_what_was_done(pipeline: Pipelin
     tags = pipeline.drain()
     assert [tag for tag in tags if tag] == ["BEGIN", *["INSERT 0 1"] * 3, "COMMIT"]
     assert rows(pipeline) == [(-1, None, None), (1, "a 'quoted' \\ {text}", True), (2**53, "Grüße 😀", False)]
+
+
+@pytest.mark.parametrize(
+    ("encoded", "kind", "values"),
+    [
+        (texts, "text", ["a", "b", "c"]),
+        (texts, "text", ["{}", '"', "NULL", "", "\\", "a,b", "Grüße 😀", "x" * 70_000]),
+        (texts, "text", ["ü", "ab"]),  # of one length in bytes
+        (texts, "text", [None, None]),
+        (texts, "text", [None, "NULL", ""]),
+        (texts, "text", []),
+        (integers, "bigint", [0, -1, 2**63 - 1, -(2**63), None]),
+        (booleans, "boolean", [True, False, None]),
+    ],
+)
+def test_arrays_arrive_as_they_were(pipeline: Pipeline, encoded: ArrayOf, kind: str, values: list[object]) -> None:
+    pipeline.connection.execute(f"CREATE TEMPORARY TABLE arrays (held {kind}[])".encode())
+    pipeline.send_columns(f"INSERT INTO arrays VALUES ($1::{kind}[])", [(encoded, values)])
+    pipeline.drain()
+    assert pipeline.connection.execute("SELECT held FROM arrays").fetchone() == (values,)
+
+
+def test_several_rows_in_one_statement(pipeline: Pipeline) -> None:
+    columns = zip((integers, texts, booleans), ([1, 2], ["one", b"two"], [True, None]), strict=True)
+    pipeline.send_columns(INSERT_MANY, columns)
+    assert pipeline.drain()[-1] == "INSERT 0 2"
+    assert rows(pipeline) == [(1, "one", True), (2, "two", None)]
+
+
+def test_text_that_the_server_cannot_hold_is_refused(pipeline: Pipeline) -> None:
+    with pytest.raises(InvalidInputError, match="NUL"):
+        pipeline.send(INSERT, [1, "a\0b", True])
+    pipeline.send_columns(INSERT_MANY, [(integers, [1]), (texts, ["a\0b"]), (booleans, [True])])
+    with pytest.raises(VrmError, match="0x00"):
+        pipeline.drain()
+    pipeline.roll_back()
+    assert rows(pipeline) == []
+
+
+def test_what_is_sent_without_begin_is_one_transaction(pipeline: Pipeline) -> None:
+    pipeline.send(INSERT, [1, "first", True])
+    pipeline.send(INSERT, [2, "second", True])
+    pipeline.send(INSERT, [1, "again", True])
+    with pytest.raises(IntegrityError, match="pipeline_test_pkey"):
+        pipeline.drain()
+    assert rows(pipeline) == []
+    pipeline.send(INSERT, [1, "first", True])
+    pipeline.send(INSERT, [2, "second", True])
+    pipeline.drain()
+    assert pipeline.connection.info.transaction_status == TransactionStatus.IDLE
+    assert len(rows(pipeline)) == 2
 
 
 def refused_in_a_savepoint(pipeline: Pipeline) -> None:

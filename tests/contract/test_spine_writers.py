@@ -33,6 +33,7 @@ WRITERS: Final = {
     ("store/ledger/writing.py", "PostgresTransaction.move_head"),
     ("store/ledger/writing.py", "_SAVE_HEAD"),
     ("store/ledger/writing.py", "_insert"),
+    ("store/ledger/writing.py", "_insert_many"),
     ("store/runtime/postgres.py", "PostgresRuntime.apply"),
     ("store/owners.py", "_CLAIM"),
     ("store/owners.py", "_REBIND"),

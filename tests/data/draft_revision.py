@@ -86,16 +86,17 @@ class _Lines:
 
 def _statements(gone: _Lines, new: _Lines, after: set[str]) -> Iterator[str]:
     made = set(new.of("table"))
+    foreign = [each for each in new.constraints() if each[2].startswith("FOREIGN")]
     yield from _dropped(gone)
+    yield from _columns(gone, new, made, after)
+    keys = [each for each in new.constraints() if each not in foreign]  # new tables point at them
+    yield from _constraints(new, made, keys)
     for text in new.definition.statements():
         if (found := re.match(r'\s*CREATE TABLE \w+\."?(\w+)"? ', text)) and found[1] in made:
             yield f"{text.strip()};"
             if f'column {found[1]}.parent_id text collate "default" not null' in after:
                 yield f'-- TODO steps.fill_child(..., "{found[1]}", ...), if records have such items already'
-    yield from _columns(gone, new, made, after)
-    for table, name, text in new.constraints():
-        if table not in made:
-            yield f'ALTER TABLE {new.place(table)} ADD CONSTRAINT "{name}" {text};'
+    yield from _constraints(new, made, foreign)
     yield from (f"{text};" for _, text in new.indexes())
     yield from (f"{text.strip()};" for text in new.of("function"))
     for name, table, text in new.triggers():
@@ -104,6 +105,12 @@ def _statements(gone: _Lines, new: _Lines, after: set[str]) -> Iterator[str]:
     for line in new.of("grant"):
         verb, _, table, *_ = line.split()
         yield f"GRANT {verb} ON {new.place(table)} TO {_APP};"
+
+
+def _constraints(new: _Lines, made: set[str], wanted: list[tuple[str, str, str]]) -> Iterator[str]:
+    for table, name, text in wanted:
+        if table not in made:
+            yield f'ALTER TABLE {new.place(table)} ADD CONSTRAINT "{name}" {text};'
 
 
 def _dropped(gone: _Lines) -> Iterator[str]:

@@ -13,9 +13,8 @@ CREATE TABLE ledger.distillation_commit_conflicts (
 	authorization_id TEXT NOT NULL,
 	reason TEXT NOT NULL CHECK (reason IN ('LIFECYCLE_HEAD_STALE', 'RETENTION_REVOKED')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	CONSTRAINT distillation_commit_conflicts_one_authorization_id UNIQUE (authorization_id),
-	UNIQUE (namespace, id)
+	PRIMARY KEY (id, namespace),
+	CONSTRAINT distillation_commit_conflicts_one_authorization_id UNIQUE (authorization_id)
 );
 CREATE TABLE ledger.evaluation_contracts (
 	id TEXT NOT NULL,
@@ -23,32 +22,28 @@ CREATE TABLE ledger.evaluation_contracts (
 	position BIGINT NOT NULL CHECK (position > 0),
 	name TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id)
+	PRIMARY KEY (id, namespace)
 );
 CREATE TABLE ledger.evidence_snapshots (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
 	position BIGINT NOT NULL CHECK (position > 0),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id)
+	PRIMARY KEY (id, namespace)
 );
 CREATE TABLE ledger.hypotheses (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
 	position BIGINT NOT NULL CHECK (position > 0),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id)
+	PRIMARY KEY (id, namespace)
 );
 CREATE TABLE ledger.knowledge_snapshots (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
 	position BIGINT NOT NULL CHECK (position > 0),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id)
+	PRIMARY KEY (id, namespace)
 );
 CREATE TABLE ledger.ledger_commits_v1 (
 	namespace TEXT NOT NULL,
@@ -59,7 +54,6 @@ CREATE TABLE ledger.ledger_commits_v1 (
 	chain_digest TEXT NOT NULL CHECK (octet_length(chain_digest) = 64),
 	permit_key TEXT NOT NULL,
 	PRIMARY KEY (namespace, position),
-	UNIQUE (noun, id),
 	CHECK (position > 0)
 );
 CREATE TABLE ledger.legacy_imports (
@@ -68,8 +62,7 @@ CREATE TABLE ledger.legacy_imports (
 	position BIGINT NOT NULL CHECK (position > 0),
 	source_digest TEXT NOT NULL CHECK (octet_length(source_digest) = 64),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id)
+	PRIMARY KEY (id, namespace)
 );
 CREATE TABLE ledger.legacy_records (
 	id TEXT NOT NULL,
@@ -78,8 +71,7 @@ CREATE TABLE ledger.legacy_records (
 	source_table TEXT NOT NULL CHECK (source_table IN ('hypotheses', 'experiment_attempts', 'observations', 'verification_records', 'experience_records', 'knowledge_records', 'knowledge_sources', 'promotion_decisions', 'recall_contexts', 'intervention_records', 'trial_provenance_records')),
 	legacy_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id)
+	PRIMARY KEY (id, namespace)
 );
 CREATE TABLE ledger.namespace_heads (
 	namespace TEXT NOT NULL,
@@ -99,9 +91,8 @@ CREATE TABLE ledger.no_commit_receipts (
 	authorization_id TEXT NOT NULL,
 	reason TEXT NOT NULL CHECK (reason IN ('PRECONDITION_CONFLICT', 'CANONICAL_RECORD_CONFLICT', 'AUTHORIZED_PAYLOAD_REJECTED', 'RETENTION_FRONTIER_STALE', 'RETENTION_REVOKED', 'LIFECYCLE_HEAD_STALE')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	CONSTRAINT no_commit_receipts_one_authorization_id UNIQUE (authorization_id),
-	UNIQUE (namespace, id)
+	PRIMARY KEY (id, namespace),
+	CONSTRAINT no_commit_receipts_one_authorization_id UNIQUE (authorization_id)
 );
 CREATE TABLE ledger.owners (
 	resource TEXT NOT NULL,
@@ -118,9 +109,8 @@ CREATE TABLE ledger.capture_operations (
 	snapshot_id TEXT NOT NULL,
 	operation_key TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT capture_operations_one_namespace_operation_key UNIQUE (namespace, operation_key),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
 );
 CREATE TABLE ledger.decision_contract_views (
@@ -129,8 +119,7 @@ CREATE TABLE ledger.decision_contract_views (
 	position BIGINT NOT NULL CHECK (position > 0),
 	contract_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id),
+	PRIMARY KEY (id, namespace),
 	FOREIGN KEY(namespace, contract_id) REFERENCES ledger.evaluation_contracts (namespace, id)
 );
 CREATE TABLE ledger.derived_memory_index_failures (
@@ -142,9 +131,8 @@ CREATE TABLE ledger.derived_memory_index_failures (
 	operation_key TEXT NOT NULL,
 	reason TEXT NOT NULL CHECK (reason IN ('source_unreadable', 'source_revoked', 'embedder_unavailable', 'not_reproducible', 'artifact_not_published')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT derived_memory_index_failures_one_namespace_operation_key UNIQUE (namespace, operation_key),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, knowledge_snapshot_id) REFERENCES ledger.knowledge_snapshots (namespace, id),
 	FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
 );
@@ -155,8 +143,7 @@ CREATE TABLE ledger.derived_memory_indexes (
 	knowledge_snapshot_id TEXT NOT NULL,
 	evidence_snapshot_id TEXT,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id),
+	PRIMARY KEY (id, namespace),
 	FOREIGN KEY(namespace, knowledge_snapshot_id) REFERENCES ledger.knowledge_snapshots (namespace, id),
 	FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
 );
@@ -167,8 +154,7 @@ CREATE TABLE ledger.knowledge_candidates (
 	evidence_snapshot_id TEXT NOT NULL,
 	record_kind TEXT NOT NULL CHECK (record_kind IN ('semantic', 'procedure')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id),
+	PRIMARY KEY (id, namespace),
 	FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
 );
 CREATE TABLE ledger.legacy_import_members (
@@ -195,8 +181,7 @@ CREATE TABLE ledger.recall_input_snapshots (
 	knowledge_snapshot_id TEXT NOT NULL,
 	evidence_snapshot_id TEXT,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id),
+	PRIMARY KEY (id, namespace),
 	FOREIGN KEY(namespace, knowledge_snapshot_id) REFERENCES ledger.knowledge_snapshots (namespace, id),
 	FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
 );
@@ -211,9 +196,8 @@ CREATE TABLE ledger.decision_intents (
 	arm TEXT,
 	pair TEXT,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT decision_intents_one_run_id_activity_id_iteration UNIQUE (run_id, activity_id, iteration),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, contract_view_id) REFERENCES ledger.decision_contract_views (namespace, id)
 );
 CREATE TABLE ledger.memory_records (
@@ -226,8 +210,7 @@ CREATE TABLE ledger.memory_records (
 	family_id TEXT NOT NULL,
 	scope_variant_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id),
+	PRIMARY KEY (id, namespace),
 	FOREIGN KEY(namespace, prior_memory_id) REFERENCES ledger.memory_records (namespace, id),
 	FOREIGN KEY(namespace, candidate_id) REFERENCES ledger.knowledge_candidates (namespace, id)
 );
@@ -249,9 +232,8 @@ CREATE TABLE ledger.decision_recall_contexts (
 	recall_input_id TEXT NOT NULL,
 	status TEXT NOT NULL CHECK (status IN ('ok', 'empty', 'degraded')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT decision_recall_contexts_one_intent_id UNIQUE (intent_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, intent_id) REFERENCES ledger.decision_intents (namespace, id),
 	FOREIGN KEY(namespace, recall_input_id) REFERENCES ledger.recall_input_snapshots (namespace, id)
 );
@@ -263,9 +245,8 @@ CREATE TABLE ledger.distillation_decisions (
 	memory_id TEXT,
 	decision TEXT NOT NULL CHECK (decision IN ('rejected', 'deferred', 'promoted_provisional', 'promoted_active', 'promoted_contested')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT distillation_decisions_one_candidate_id UNIQUE (candidate_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, candidate_id) REFERENCES ledger.knowledge_candidates (namespace, id),
 	FOREIGN KEY(namespace, memory_id) REFERENCES ledger.memory_records (namespace, id)
 );
@@ -279,9 +260,8 @@ CREATE TABLE ledger.knowledge_lifecycle_events (
 	expected_prior TEXT NOT NULL,
 	disposition TEXT NOT NULL CHECK (disposition IN ('provisional', 'active', 'contested', 'superseded', 'retracted')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT knowledge_lifecycle_events_one_scope_variant_id_expected_prior UNIQUE (scope_variant_id, expected_prior),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, memory_id) REFERENCES ledger.memory_records (namespace, id),
 	FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
 );
@@ -298,8 +278,7 @@ CREATE TABLE ledger.attempts (
 	corpus TEXT NOT NULL CHECK (corpus IN ('development', 'evaluation')),
 	seed BIGINT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id),
+	PRIMARY KEY (id, namespace),
 	FOREIGN KEY(namespace, hypothesis_id) REFERENCES ledger.hypotheses (namespace, id),
 	FOREIGN KEY(namespace, contract_id) REFERENCES ledger.evaluation_contracts (namespace, id),
 	FOREIGN KEY(namespace, recall_context_id) REFERENCES ledger.decision_recall_contexts (namespace, id)
@@ -340,8 +319,7 @@ CREATE TABLE ledger.memory_relations (
 	event_id TEXT NOT NULL,
 	relation TEXT NOT NULL CHECK (relation IN ('supersedes', 'contests', 'scope_refines', 'procedure_implements')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id),
+	PRIMARY KEY (id, namespace),
 	FOREIGN KEY(namespace, source_memory_id) REFERENCES ledger.memory_records (namespace, id),
 	FOREIGN KEY(namespace, target_memory_id) REFERENCES ledger.memory_records (namespace, id),
 	FOREIGN KEY(namespace, event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id),
@@ -358,9 +336,8 @@ CREATE TABLE ledger.retention_erasure_intents (
 	target_kind TEXT NOT NULL CHECK (target_kind IN ('memory-record', 'hypothesis', 'attempt', 'observation', 'verification', 'experience', 'artifact')),
 	retraction TEXT NOT NULL CHECK (retraction IN ('lifecycle_event', 'not_applicable')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT retention_erasure_intents_one_namespace_target_id UNIQUE (namespace, target_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, retraction_event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id)
 );
 CREATE TABLE ledger.scope_variant_heads (
@@ -381,8 +358,7 @@ CREATE TABLE ledger.interventions (
 	attempt_id TEXT NOT NULL,
 	hypothesis_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id),
+	PRIMARY KEY (id, namespace),
 	FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id),
 	FOREIGN KEY(namespace, hypothesis_id) REFERENCES ledger.hypotheses (namespace, id)
 );
@@ -397,9 +373,8 @@ CREATE TABLE ledger.memory_retention_tombstones (
 	target_id TEXT NOT NULL,
 	retraction TEXT NOT NULL CHECK (retraction IN ('lifecycle_event', 'not_applicable')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT memory_retention_tombstones_one_intent_id UNIQUE (intent_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, intent_id) REFERENCES ledger.retention_erasure_intents (namespace, id),
 	FOREIGN KEY(namespace, retraction_event_id) REFERENCES ledger.knowledge_lifecycle_events (namespace, id)
 );
@@ -409,8 +384,7 @@ CREATE TABLE ledger.observations (
 	position BIGINT NOT NULL CHECK (position > 0),
 	attempt_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id),
+	PRIMARY KEY (id, namespace),
 	FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id)
 );
 CREATE TABLE ledger.retention_affected_artifacts (
@@ -455,9 +429,8 @@ CREATE TABLE ledger.recall_decision_outcomes (
 	source_status TEXT NOT NULL CHECK (source_status IN ('blocked', 'not_requested', 'cancelled_before_recall', 'failed_before_recall', 'empty', 'degraded', 'ok')),
 	decision_status TEXT NOT NULL CHECK (decision_status IN ('blocked', 'actor_failed', 'rejected', 'no_op', 'completed', 'cancelled')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT recall_decision_outcomes_one_intent_id UNIQUE (intent_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, intent_id) REFERENCES ledger.decision_intents (namespace, id),
 	FOREIGN KEY(namespace, context_id) REFERENCES ledger.decision_recall_contexts (namespace, id),
 	FOREIGN KEY(namespace, hypothesis_id) REFERENCES ledger.hypotheses (namespace, id),
@@ -471,9 +444,8 @@ CREATE TABLE ledger.trial_provenances (
 	observation_id TEXT NOT NULL,
 	intervention_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT trial_provenances_one_observation_id UNIQUE (observation_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id),
 	FOREIGN KEY(namespace, observation_id) REFERENCES ledger.observations (namespace, id),
 	FOREIGN KEY(namespace, intervention_id) REFERENCES ledger.interventions (namespace, id)
@@ -485,8 +457,7 @@ CREATE TABLE ledger.verifications (
 	observation_id TEXT NOT NULL,
 	contract_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (namespace, id),
+	PRIMARY KEY (id, namespace),
 	FOREIGN KEY(namespace, observation_id) REFERENCES ledger.observations (namespace, id),
 	FOREIGN KEY(namespace, contract_id) REFERENCES ledger.evaluation_contracts (namespace, id)
 );
@@ -501,9 +472,8 @@ CREATE TABLE ledger.experiences (
 	intervention_id TEXT,
 	provenance_id TEXT,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT experiences_one_attempt_id UNIQUE (attempt_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, hypothesis_id) REFERENCES ledger.hypotheses (namespace, id),
 	FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id),
 	FOREIGN KEY(namespace, observation_id) REFERENCES ledger.observations (namespace, id),
@@ -529,9 +499,8 @@ CREATE TABLE ledger.distillation_work_items (
 	position BIGINT NOT NULL CHECK (position > 0),
 	experience_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT distillation_work_items_one_experience_id UNIQUE (experience_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, experience_id) REFERENCES ledger.experiences (namespace, id)
 );
 CREATE TABLE ledger.evidence_snapshot_members (
@@ -574,9 +543,8 @@ CREATE TABLE ledger.recall_outcome_attempt_links (
 	attempt_id TEXT NOT NULL,
 	experience_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT recall_outcome_attempt_links_one_outcome_id UNIQUE (outcome_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, outcome_id) REFERENCES ledger.recall_decision_outcomes (namespace, id),
 	FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id),
 	FOREIGN KEY(namespace, experience_id) REFERENCES ledger.experiences (namespace, id)
@@ -589,10 +557,9 @@ CREATE TABLE ledger.distillation_work_assignments (
 	activity_id TEXT NOT NULL,
 	run_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT distillation_work_assignments_one_work_item_id UNIQUE (work_item_id),
 	CONSTRAINT distillation_work_assignments_one_activity_id UNIQUE (activity_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id)
 );
 CREATE TABLE ledger.enqueue_transactions (
@@ -601,9 +568,8 @@ CREATE TABLE ledger.enqueue_transactions (
 	position BIGINT NOT NULL CHECK (position > 0),
 	work_item_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT enqueue_transactions_one_work_item_id UNIQUE (work_item_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id)
 );
 CREATE TABLE ledger.experience_distillation_receipts (
@@ -614,9 +580,8 @@ CREATE TABLE ledger.experience_distillation_receipts (
 	work_item_id TEXT,
 	disposition TEXT NOT NULL CHECK (disposition IN ('queued_for_comparison', 'deferred_ineligible', 'not_required', 'abandoned_before_enqueue')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT experience_distillation_receipts_one_experience_id UNIQUE (experience_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, experience_id) REFERENCES ledger.experiences (namespace, id),
 	FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id)
 );
@@ -628,9 +593,8 @@ CREATE TABLE ledger.distillation_batches (
 	assignment_id TEXT NOT NULL,
 	evidence_snapshot_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT distillation_batches_one_work_item_id UNIQUE (work_item_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id),
 	FOREIGN KEY(namespace, assignment_id) REFERENCES ledger.distillation_work_assignments (namespace, id),
 	FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
@@ -642,9 +606,8 @@ CREATE TABLE ledger.distillation_reports (
 	batch_id TEXT NOT NULL,
 	work_item_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT distillation_reports_one_batch_id UNIQUE (batch_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, batch_id) REFERENCES ledger.distillation_batches (namespace, id),
 	FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id)
 );
@@ -658,9 +621,8 @@ CREATE TABLE ledger.distillation_work_dispositions (
 	decision_id TEXT,
 	outcome TEXT NOT NULL CHECK (outcome IN ('covered_by_decision', 'deferred_no_comparator', 'rejected_not_comparable', 'rejected_no_candidate')),
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT distillation_work_dispositions_one_work_item_id UNIQUE (work_item_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id),
 	FOREIGN KEY(namespace, batch_id) REFERENCES ledger.distillation_batches (namespace, id),
 	FOREIGN KEY(namespace, candidate_id) REFERENCES ledger.knowledge_candidates (namespace, id),
@@ -676,16 +638,15 @@ CREATE TABLE ledger.distillation_work_completions (
 	status TEXT NOT NULL CHECK (status IN ('completed', 'dead_letter', 'cancelled')),
 	run_id TEXT NOT NULL,
 	payload TEXT NOT NULL,
-	PRIMARY KEY (id),
+	PRIMARY KEY (id, namespace),
 	CONSTRAINT distillation_work_completions_one_work_item_id UNIQUE (work_item_id),
-	UNIQUE (namespace, id),
 	FOREIGN KEY(namespace, work_item_id) REFERENCES ledger.distillation_work_items (namespace, id),
 	FOREIGN KEY(namespace, batch_id) REFERENCES ledger.distillation_batches (namespace, id),
 	FOREIGN KEY(namespace, report_id) REFERENCES ledger.distillation_reports (namespace, id)
 );
 CREATE INDEX distillation_commit_conflicts_by_reason ON ledger.distillation_commit_conflicts (namespace, reason);
 CREATE INDEX evaluation_contracts_by_name ON ledger.evaluation_contracts (namespace, name);
-CREATE INDEX ledger_commits_v1_by_id ON ledger.ledger_commits_v1 (id text_pattern_ops);
+CREATE UNIQUE INDEX ledger_commits_v1_one_id ON ledger.ledger_commits_v1 (id text_pattern_ops);
 CREATE INDEX legacy_imports_by_source_digest ON ledger.legacy_imports (namespace, source_digest);
 CREATE INDEX legacy_records_by_legacy_id ON ledger.legacy_records (namespace, legacy_id);
 CREATE INDEX legacy_records_by_source_table ON ledger.legacy_records (namespace, source_table);
@@ -779,16 +740,19 @@ CREATE INDEX distillation_work_completions_by_batch_id ON ledger.distillation_wo
 CREATE INDEX distillation_work_completions_by_report_id ON ledger.distillation_work_completions (namespace, report_id);
 CREATE INDEX distillation_work_completions_by_run_id ON ledger.distillation_work_completions (namespace, run_id);
 CREATE INDEX distillation_work_completions_by_status ON ledger.distillation_work_completions (namespace, status);
-CREATE FUNCTION ledger.hold(resource text, epoch bigint, namespace text, chain_digest text) RETURNS void
+CREATE FUNCTION ledger.advance(resource text, epoch bigint, expected text, namespace text, "position" bigint,
+    chain_digest text, evidence bigint, lifecycle bigint, retention bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM ledger.owners AS owner
-        WHERE owner.resource = hold.resource AND owner.epoch = hold.epoch FOR SHARE;
+        WHERE owner.resource = advance.resource AND owner.epoch = advance.epoch FOR SHARE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'epoch % of % is over', epoch, resource;
     END IF;
-    PERFORM FROM ledger.namespace_heads AS head
-        WHERE head.namespace = hold.namespace AND head.chain_digest = hold.chain_digest FOR UPDATE;
+    UPDATE ledger.namespace_heads AS head
+        SET position = advance.position, chain_digest = advance.chain_digest, evidence = advance.evidence,
+            lifecycle = advance.lifecycle, retention = advance.retention
+        WHERE head.namespace = advance.namespace AND head.chain_digest = advance.expected;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the journal of % has moved on', namespace;
     END IF;

@@ -1,7 +1,7 @@
 """A revision of the Ledger that does not exist: what a next one may need, on top of whatever the last one is.
 
 It adds a child table that is filled from payloads, a table of a new kind, and columns; it widens a CHECK, drops an
-index, and gives a table another primary key.
+index and a uniqueness, and gives a table another primary key.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def upgrade(steps):
         );
         CREATE TABLE ledger.field_notes (
             id TEXT NOT NULL, namespace TEXT NOT NULL, position BIGINT NOT NULL, attempt_id TEXT NOT NULL,
-            payload TEXT NOT NULL, PRIMARY KEY (id), UNIQUE (namespace, id),
+            payload TEXT NOT NULL, PRIMARY KEY (id, namespace),
             FOREIGN KEY(namespace, attempt_id) REFERENCES ledger.attempts (namespace, id)
         );
     """)
@@ -41,11 +41,11 @@ def upgrade(steps):
     steps.add_column("attempts", "dataset_root", "text", "payload::jsonb ->> 'dataset_root'")
     steps.add_column("observations", "exit_code", "bigint", "payload::jsonb ->> 'exit_code'", nullable=True)
     steps.replace_check("attempts", "corpus", "corpus IN ('development', 'evaluation', 'audit')")
-    steps.drop_index("ledger_commits_v1_by_id")
+    steps.drop_index("attempts_by_seed")
     steps.run("CREATE INDEX attempts_by_dataset_root ON ledger.attempts (namespace, dataset_root)")
     with steps.without_references("hypotheses"):
         steps.replace_primary_key("hypotheses", ("namespace", "id"))
-        steps.drop_unique("hypotheses", "namespace", "id")
+    steps.drop_unique("recall_outcome_attempt_links", "outcome_id")
 {more}'''
 
 
@@ -54,9 +54,10 @@ def next_definition() -> Definition:
     present = LEDGER.definition
     # A copy that keeps the order of constraints: the server numbers those without a name in that order.
     metadata: sa.MetaData = pickle.loads(pickle.dumps(present.metadata))  # noqa: S301  # our own bytes
+    links = metadata.tables["ledger.recall_outcome_attempt_links"]
+    links.constraints -= {each for each in links.constraints if isinstance(each, sa.UniqueConstraint)}
     hypotheses = metadata.tables["ledger.hypotheses"]
-    hypotheses.constraints -= {each for each in hypotheses.constraints if isinstance(each, sa.UniqueConstraint)}
-    hypotheses.c.id.primary_key = False
+    hypotheses.c.id.primary_key = hypotheses.c.namespace.primary_key = False
     hypotheses.append_constraint(sa.PrimaryKeyConstraint("namespace", "id"))
     attempts = metadata.tables["ledger.attempts"]
     attempts.append_column(sa.Column("dataset_root", sa.Text, nullable=False))
@@ -64,7 +65,7 @@ def next_definition() -> Definition:
     attempts.append_constraint(sa.CheckConstraint("corpus IN ('development', 'evaluation', 'audit')"))
     sa.Index("attempts_by_dataset_root", attempts.c.namespace, attempts.c.dataset_root)
     metadata.tables["ledger.observations"].append_column(sa.Column("exit_code", sa.BigInteger))
-    metadata.tables["ledger.ledger_commits_v1"].indexes.clear()
+    attempts.indexes -= {each for each in attempts.indexes if each.name == "attempts_by_seed"}
     files, notes = _files(metadata), _notes(metadata)
     return replace(
         present,
@@ -94,11 +95,10 @@ def _notes(metadata: sa.MetaData) -> sa.Table:
         "field_notes",
         metadata,
         sa.Column("id", sa.Text, primary_key=True),
-        sa.Column("namespace", sa.Text, nullable=False),
+        sa.Column("namespace", sa.Text, primary_key=True),
         sa.Column("position", sa.BigInteger, nullable=False),
         sa.Column("attempt_id", sa.Text, nullable=False),
         sa.Column("payload", sa.Text, nullable=False),
-        sa.UniqueConstraint("namespace", "id"),
         sa.ForeignKeyConstraint(["namespace", "attempt_id"], ["ledger.attempts.namespace", "ledger.attempts.id"]),
     )
 

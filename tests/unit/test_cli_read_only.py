@@ -128,7 +128,7 @@ def test_list_of_an_unknown_namespace_is_a_typed_error(world: World) -> None:
 def test_list_without_rules_says_so(damaged: World) -> None:
     assert isinstance(damaged.ledger, MemoryLedger)
     for variant, head in damaged.ledger._state.variants.items():
-        damaged.ledger._state.variants[variant] = replace(head, disposition="contested")
+        damaged.ledger._state.variants[variant] = head._replace(disposition="contested")
     assert "No active rules" in _run(damaged, "knowledge", "list").out
     assert "(contested)" in _run(damaged, "knowledge", "list", "--all").out
     assert _run(damaged, "knowledge", "list", "--json").json == []
@@ -186,7 +186,7 @@ def test_fsck_tells_clean_and_damaged_by_its_exit_code(damaged: World) -> None:
     assert _run(damaged, "fsck").out.rstrip().endswith("Clean.")
     assert isinstance(damaged.ledger, MemoryLedger)
     for variant, head in damaged.ledger._state.variants.items():
-        damaged.ledger._state.variants[variant] = replace(head, version=9)
+        damaged.ledger._state.variants[variant] = head._replace(version=9)
     answer = _run(damaged, "fsck", "--json")
     assert (answer.code, answer.json["counts"]) == (1, {"head_not_fold": 1})
     assert "remedy:" in _run(damaged, "fsck").out

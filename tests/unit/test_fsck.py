@@ -159,11 +159,8 @@ def test_a_no_commit_stands_alone(world: World, noun: str) -> None:
     key = (world.namespace, permit)
     receipt = ledger._state.receipts[key]
     other = ledger.journal(world.namespace)[0]
-    ledger._state.receipts[key] = receipt.model_copy(
-        update={
-            "record_ids": (*receipt.record_ids, other.id),
-            "positions": (*receipt.positions, other.position),
-        }
+    ledger._state.receipts[key] = replace(
+        receipt, record_ids=(*receipt.record_ids, other.id), positions=(*receipt.positions, other.position)
     )
     report = _check(world, runtime=False)
     assert Code.PERMIT_ANSWERED_TWICE.value in report.counts
@@ -175,8 +172,8 @@ def test_a_no_commit_beside_a_success_is_found(world: World, noun: str) -> None:
     ledger, _ = _memory(world)
     key = (world.namespace, permit)
     other = ledger.journal(world.namespace)[0]
-    ledger._state.receipts[key] = ledger._state.receipts[key].model_copy(
-        update={"record_ids": (other.id,), "positions": (other.position,), "no_commit_id": None, "reason": None}
+    ledger._state.receipts[key] = replace(
+        ledger._state.receipts[key], record_ids=(other.id,), positions=(other.position,), no_commit_id=None, reason=None
     )
     assert Code.PERMIT_ANSWERED_TWICE.value in _check(world, runtime=False).counts
 
@@ -184,7 +181,7 @@ def test_a_no_commit_beside_a_success_is_found(world: World, noun: str) -> None:
 def test_the_place_where_a_chain_breaks_is_told_once(world: World) -> None:
     ledger, _ = _memory(world)
     journal = ledger._state.journals[world.namespace]
-    journal[9] = replace(journal[9], chain_digest="0" * 64)
+    journal[9] = journal[9]._replace(chain_digest="0" * 64)
     report = _check(world)
     # Row 10 does not follow from row 9, and row 11 not from the changed row 10; everything after it does.
     assert report.counts == {Code.CHAIN_BROKEN.value: 2}

@@ -1,4 +1,4 @@
-"""Every record kind has its table, moving tables are guarded, a writer holds epoch and journal in one question."""
+"""Every record kind has its table, moving tables are guarded, fewer indexes, epoch and journal move together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from store.migrations.steps import Steps
 
 revision = "2"
 down_revision = "1"
-definition_digest = "30d94b8642fc2863fe5ee089fe3357cdfef59d30501ff7a52f32e8508b8fede9"
+definition_digest = "539293ef33f63ca42b7d5fa041bff8570fc090c901cb4ed19103ec723908c3ae"
 
 
 def upgrade(steps: Steps) -> None:
