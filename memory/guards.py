@@ -36,8 +36,9 @@ from store.ledger.port import Guard, LedgerReader, Refusal
 
 def _evidence(_reader: LedgerReader, append: Append) -> Refusal | None:
     """A complete bundle must cross-validate before it is stored; an incomplete one stays episodic (VRM-W03)."""
-    rows = {str(record.id): record for record in append.records}
-    for experience in of(append, Experience):
+    experiences = list(of(append, Experience))
+    rows = {str(record.id): record for record in append.records} if experiences else {}
+    for experience in experiences:
         complete = experience.verification_id and experience.intervention_id and experience.provenance_id
         checked = cross_validate(experience, rows) if complete else None
         if isinstance(checked, NotABundle):

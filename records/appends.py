@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final, NamedTuple, Self
 
 from pydantic import ConfigDict, TypeAdapter
@@ -16,7 +15,7 @@ from records.fields import NAME_PATTERN, Digest, Name, Namespace, Payload
 from records.flows import Authority, Transition
 from records.ids import ConflictId, EventId, NoCommitId, RunId
 from records.knowledge import HeadMove, LifecycleEvent
-from records.models import Model, refusing
+from records.models import Model, once, refusing
 from records.outcomes import NoCommitReason
 from records.states import Machine
 from records.values import Count
@@ -112,20 +111,25 @@ class Append:
             raise InvalidInputError("records", "none", "An append holds at least one record.")
         if not _NAME.fullmatch(operation_key):
             raise InvalidInputError("operation key", operation_key, "Use up to 200 letters, digits and _ . : / + -.")
-        request = {"transition": transition.value, "ids": [str(record.id) for record in records]}
+        ids = tuple(str(record.id) for record in records)
+        request = canonical_json({"transition": transition.value, "ids": ids})
         append = cls(
             namespace=records[0].namespace,
             transition=transition,
             authority=Authority.DIRECT,
             permit_key=operation_key,
-            permit_digest=domain_digest_bytes("direct-append-request", canonical_json(request)),
+            permit_digest=domain_digest_bytes("direct-append-request", request),
             records=records,
         )
-        if records[0].is_checked and isinstance(transition, Transition):
-            object.__setattr__(append, "is_checked", True)
+        vars(append).update(ids=ids, is_checked=records[0].is_checked and isinstance(transition, Transition))
         return append
 
-    @cached_property
+    @once
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the records, in their order."""
+        return tuple(str(record.id) for record in self.records)
+
+    @once
     def heads(self) -> tuple[HeadMove, ...]:
         """The compare-and-swap of each lifecycle event, in order; a variant's first one expects the stored head."""
         return tuple(
@@ -140,7 +144,7 @@ class Append:
             if isinstance(record, LifecycleEvent)
         )
 
-    @cached_property
+    @once
     def nouns(self) -> frozenset[str]:
         """The record kinds that the append holds."""
         return frozenset(record.kind.noun for record in self.records)

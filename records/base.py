@@ -23,7 +23,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from records.errors import InvalidRecordError
 from records.fields import UNSCOPED, Namespace, Timestamp
-from records.models import Id, Model, refusal
+from records.models import Id, Model, once, refusal
 
 
 class Frontier(StrEnum):
@@ -166,7 +166,7 @@ class Record(Model):
             cls.kind = kind
             kind.declare(cls)
 
-    @cached_property
+    @once
     def sealed(self) -> tuple[bytes, Id]:
         """The canonical bytes and the content-derived id, made from the fields in one go."""
         dumped = self.as_json()

@@ -7,10 +7,10 @@ refuses by name, with what was met and what to do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, cached_property
-from typing import Any, ClassVar, Final, Self
+from functools import cache
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, ErrorDetails, PydanticSerializationError, core_schema
@@ -26,11 +26,41 @@ from records.canonical import (
 )
 from records.errors import InvalidRecordError
 
+T = TypeVar("T")
+
 _TOLD: Final = 70
 """How much of what was met an error tells: findings of one model, characters around a place."""
 
 _REMEDIES: Final = {"string_unicode": "Remove the lone surrogate; text is valid Unicode"}
 """What to do where pydantic's own words do not say it, by its type of finding."""
+
+
+class once(Generic[T]):  # noqa: N801  # a decorator, named like those of the standard library
+    """A value computed from a frozen object on first use: `functools.cached_property` as it is from Python 3.12 on.
+
+    Before that it took a lock, which cost more than most of the values. Two threads that come first at the same time
+    compute the same value.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        """Wrap a method."""
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        """Learn where the value will stand."""
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> T: ...
+    def __get__(self, instance: object | None, owner: type[Any]) -> T | Self:
+        """Compute the value, and leave it where it is found from now on."""
+        if instance is None:
+            return self
+        value = vars(instance)[self._name] = self._compute(instance)
+        return value
 
 
 class Id(str):
@@ -86,7 +116,12 @@ class Model(BaseModel):
     """A frozen value with strict fields; nested inside records."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, validate_default=True, ser_json_inf_nan="constants"
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        validate_default=True,
+        ser_json_inf_nan="constants",
+        ignored_types=(once,),
     )
 
     @classmethod
@@ -96,14 +131,18 @@ class Model(BaseModel):
         Raises:
             InvalidRecordError: a field is missing, unknown or refused; the first such field is named.
         """
-        with refusing():
+        try:
             return cls.model_validate_json(data)
+        except ValidationError as error:
+            raise _first_refusal(error) from _cause(error)
 
     @classmethod
     def build(cls, **fields: Any) -> Self:
         """Make the model from outside values; as `load`, but from Python values."""
-        with refusing():
+        try:
             return cls(**fields)
+        except ValidationError as error:
+            raise _first_refusal(error) from _cause(error)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy as pydantic does, but without what was computed from the old values."""
@@ -112,7 +151,7 @@ class Model(BaseModel):
             del vars(copied)[name]
         return copied
 
-    @cached_property
+    @once
     def canonical(self) -> bytes:
         """The canonical bytes of the whole model."""
         return self.encode(self.as_json())
@@ -122,7 +161,7 @@ class Model(BaseModel):
         """Return the canonical bytes of the model's JSON values, or of some of them."""
         return canonical_json(dumped) if _is_exact(cls) else canonical_bytes(dumped)
 
-    @cached_property
+    @once
     def canonical_digest(self) -> str:
         """SHA-256 of the canonical bytes."""
         return digest_bytes(self.canonical)
@@ -169,10 +208,18 @@ def refusing() -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        findings = error.errors(include_url=False)
-        # A long cause is left behind: whoever prints a traceback would print all of it.
-        long = len(findings) > _TOLD or any(len(str(part)) > _TOLD for each in findings for part in each["loc"])
-        raise refusal(error.title, findings[0]) from (None if long else error)
+        raise _first_refusal(error) from _cause(error)
+
+
+def _first_refusal(error: ValidationError) -> InvalidRecordError:
+    return refusal(error.title, error.errors(include_url=False)[0])
+
+
+def _cause(error: ValidationError) -> ValidationError | None:
+    """Return the cause to show; a long one is left behind, or whoever prints a traceback would print all of it."""
+    findings = error.errors(include_url=False)
+    long = len(findings) > _TOLD or any(len(str(part)) > _TOLD for each in findings for part in each["loc"])
+    return None if long else error
 
 
 def refusal(title: str, first: ErrorDetails) -> InvalidRecordError:

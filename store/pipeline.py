@@ -170,9 +170,13 @@ _NULL: Final = _LENGTH.pack(-1)
 
 def texts(values: Sequence[str | bytes | None]) -> bytes:
     """Return an array of text; ids, digests and namespaces of one column mostly have one length, which costs least."""
-    items = [each if each is None or isinstance(each, bytes) else each.encode() for each in values]
-    known = {None if each is None else len(each) for each in items}
-    if len(known) == 1 and (length := known.pop()) is not None:
+    items: list[bytes | None]
+    try:
+        items = list(map(str.encode, values))  # type: ignore[arg-type]  # most columns hold nothing but text
+    except TypeError:
+        items = [each.encode() if isinstance(each, str) else each for each in values]
+    lengths = {None if each is None else len(each) for each in items}
+    if len(lengths) == 1 and (length := lengths.pop()) is not None:
         prefix = _LENGTH.pack(length)
         return _array("text", len(items), prefix + prefix.join(items))  # type: ignore[arg-type]  # no None is among them
     parts = (_NULL if each is None else _LENGTH.pack(len(each)) + each for each in items)

@@ -83,16 +83,21 @@ def task(number: int) -> TaskIdentity:
 
 def hypothesis(number: int) -> Hypothesis:
     """Return a record of one row: what a governed append of a single record writes."""
+    return Hypothesis.build(**hypothesis_values(number))
+
+
+def hypothesis_values(number: int) -> dict[str, Any]:
+    """Return the values of `hypothesis`, which nobody has validated yet."""
     change = _change(number)
     scope, described = _scope(number % len(_SCOPES))
-    return Hypothesis.build(
-        namespace=SPACE,
-        created_at=NOW,
-        task_scope_id=scope,
-        statement=f"{_claim(change)} Checked as statement {number} on {described}.",
-        mechanism=change.mechanism,
-        expected_metric=METRIC,
-    )
+    return {
+        "namespace": SPACE,
+        "created_at": NOW,
+        "task_scope_id": scope,
+        "statement": f"{_claim(change)} Checked as statement {number} on {described}.",
+        "mechanism": change.mechanism,
+        "expected_metric": METRIC,
+    }
 
 
 def bundle(number: int) -> tuple[Record, ...]:

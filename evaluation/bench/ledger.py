@@ -8,7 +8,7 @@ coordinator, as in the product. Nobody else writes meanwhile; several namespaces
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from evaluation.bench import corpus
@@ -30,6 +30,7 @@ from memory.fsck import fsck
 from records.appends import Append
 from records.base import Record
 from records.errors import IntegrityError, InvalidInputError
+from records.evidence import Hypothesis
 from records.flows import Transition
 from store.runtime.memory import MemoryRuntime
 
@@ -103,23 +104,20 @@ class _Run:
     def _alternatives(self) -> list[Alternative]:
         groups = -(-self._repeats // GROUP)
         found = [
-            Alternative(name="append", act=self._append, repeats=self._repeats),
-            Alternative(name="raw_commit", act=self._insert, repeats=self._repeats),
-            Alternative(name="grouped", act=self._group, repeats=groups, yields=GROUP),
+            Alternative(name="append", act=self._append, repeats=self._repeats, make=_single),
+            Alternative(name="raw_commit", act=self._insert, repeats=self._repeats, make=_row),
+            Alternative(name="grouped", act=self._append, repeats=groups, yields=GROUP, make=_group),
         ]
-        record = self._record
-        if record is not None:
-            found.append(Alternative(name="eventsourcing", act=lambda at: record(_payload(at)), repeats=self._repeats))
+        if self._record is not None:
+            found.append(Alternative(name="eventsourcing", act=self._record, repeats=self._repeats, make=_payload))
         return found
 
-    def _append(self, number: int) -> None:
-        carry_out(self._coordinator, [_single(number, "single")])
+    def _append(self, wanted: Sequence[_Wanted]) -> None:
+        appends = [_direct(key, Hypothesis.build(**values)) for key, values in wanted]
+        carry_out(self._coordinator, appends)
 
-    def _group(self, number: int) -> None:
-        carry_out(self._coordinator, [_single(number * GROUP + at, "grouped") for at in range(GROUP)])
-
-    def _insert(self, number: int) -> None:
-        self._raw.insert(number, f"raw:{number}", _payload(number).decode())
+    def _insert(self, row: tuple[int, str, str]) -> None:
+        self._raw.insert(*row)
 
     def _evidence(self) -> dict[str, float]:
         """Append verified bundles of eight linked records, eight bundles a commit, and return their rate."""
@@ -157,9 +155,21 @@ def _ratios(timings: dict[str, Timings]) -> dict[str, Ratio | None]:
     }
 
 
-def _single(number: int, kind: str) -> Append:
-    base = {"single": 0, "grouped": 10**9}[kind]  # no record is appended twice
-    return _direct(f"{kind}:{number}", corpus.hypothesis(base + number))
+_Wanted = tuple[str, dict[str, Any]]
+"""The operation key of an append, and the values of its record."""
+
+
+def _single(number: int) -> list[_Wanted]:
+    return [(f"single:{number}", corpus.hypothesis_values(number))]
+
+
+def _group(number: int) -> list[_Wanted]:
+    numbers = range(_GROUPED + number * GROUP, _GROUPED + (number + 1) * GROUP)
+    return [(f"grouped:{each}", corpus.hypothesis_values(each)) for each in numbers]
+
+
+def _row(number: int) -> tuple[int, str, str]:
+    return number, f"raw:{number}", _payload(number).decode()
 
 
 def _direct(key: str, *records: Record) -> Append:
@@ -171,5 +181,7 @@ def _payload(number: int) -> bytes:
     return _TEMPLATE.replace(b"#" * _WIDTH, str(number).zfill(_WIDTH).encode())
 
 
+_GROUPED: Final = 10**9
+"""Where the numbers of grouped appends begin, so that no record is appended twice."""
 _WIDTH: Final = 10
 _TEMPLATE: Final = corpus.hypothesis(10**9).payload.replace(b"1000000000", b"#" * _WIDTH)

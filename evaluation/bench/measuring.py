@@ -20,8 +20,8 @@ from typing import Any, Final
 import numpy as np
 import psutil
 
-Action = Callable[[int], object]
-"""One operation; the argument counts the operations of its alternative from 0 and never repeats."""
+Action = Callable[[Any], object]
+"""One operation, on what was made for it."""
 
 _DIGITS: Final = 4
 
@@ -33,6 +33,8 @@ class Alternative:
     Attributes:
         name: its key in the report.
         act: carries out one operation.
+        make: makes what an operation works on before the clock starts; its argument counts the operations of the
+            alternative from 0 and never repeats.
         repeats: operations in a round.
         yields: units of work that an operation does, such as appends in a group.
     """
@@ -41,6 +43,7 @@ class Alternative:
     act: Action
     repeats: int
     yields: int = 1
+    make: Callable[[int], Any] = int
 
 
 @dataclass
@@ -117,22 +120,21 @@ def take_turns(
     counts = dict.fromkeys(found, 0)
     for turn in range(rounds + 1):
         for each in alternatives if turn % 2 else reversed(alternatives):
-            begun = time.process_time()
-            seconds = [timed(each.act, counts[each.name] + at) for at in range(each.repeats)]
-            spent = time.process_time() - begun
+            numbers = range(counts[each.name], counts[each.name] + each.repeats)
+            spent = [timed(each.act, each.make(number)) for number in numbers]
             counts[each.name] += each.repeats
             if turn:
-                found[each.name].rounds.append(seconds)
-                found[each.name].cpu.append(spent)
+                found[each.name].rounds.append([wall for wall, _ in spent])
+                found[each.name].cpu.append(sum(cpu for _, cpu in spent))
         told(turn + 1, rounds + 1)
     return found
 
 
-def timed(act: Action, number: int) -> float:
-    """Return the seconds that one operation takes."""
-    begun = time.perf_counter()
-    act(number)
-    return time.perf_counter() - begun
+def timed(act: Action, made: Any) -> tuple[float, float]:
+    """Return the seconds that one operation takes, and those of this process's processor time."""
+    cpu, begun = time.process_time(), time.perf_counter()
+    act(made)
+    return time.perf_counter() - begun, time.process_time() - cpu
 
 
 def resident_mb() -> float:

@@ -193,8 +193,8 @@ def _real_model(texts: list[str], told: Progress) -> dict[str, Any]:
     except UnavailableError:
         return _NO_MODEL
     told("real model", 1, 2)
-    passages = timed(lambda _at: embedder.embed(texts), 0)
-    queries = [timed(lambda at: embedder.embed([_query(at)], kind="query"), at) for at in range(_QUERIES)]
+    passages, _ = timed(embedder.embed, texts)
+    queries = [timed(lambda text: embedder.embed([text], kind="query"), _query(at))[0] for at in range(_QUERIES)]
     told("real model", 2, 2)
     return {
         "real_model": embedder.id.partition("@")[0],

@@ -74,10 +74,11 @@ class LedgerTransaction(LedgerReader, Protocol):
         """Write where the journal of a namespace now stands."""
 
 
-def chain(previous: str, namespace: str, position: int, record: Record) -> str:
+def chain(previous: str, facts: tuple[str, int, str, str, str]) -> str:
     """Return the chain digest of a journal row: SHA-256 over its predecessor's digest and its own facts."""
-    facts = "\n".join((previous, namespace, str(position), record.kind.noun, record.id, record.payload_digest))
-    return hashlib.sha256(b"vrm/ledger-chain/v1\0" + facts.encode()).hexdigest()
+    namespace, position, *named = facts
+    text = "\n".join((previous, namespace, str(position), *named))
+    return hashlib.sha256(b"vrm/ledger-chain/v1\0" + text.encode()).hexdigest()
 
 
 def commit_together(
@@ -146,7 +147,7 @@ class _Group:
             keys = [request.append.permit_key for request in group if request.append.namespace == name]
             for key, receipt in self.transaction.answered(name, keys).items():
                 self.receipts[name, key] = receipt
-        self.known = self.transaction.stored({str(record.id) for request in group for record in request.append.records})
+        self.known = self.transaction.stored({record_id for request in group for record_id in request.append.ids})
 
     def save_all(self) -> None:
         """Write where the journals stand."""
@@ -171,8 +172,8 @@ class _Group:
         receipt = self._decide(request, flow) if self.shares_fate else self._decide_alone(request, flow)
         self.receipts[append.namespace, append.permit_key] = receipt
         if receipt.committed:
-            for record, position in zip(append.records, receipt.positions, strict=True):
-                self.known[str(record.id)] = (position, record.payload_digest)
+            for record, record_id, position in zip(append.records, append.ids, receipt.positions, strict=True):
+                self.known[record_id] = (position, record.payload_digest)
         return receipt
 
     def _decide(self, request: Request, flow: Flow) -> AppendReceipt:
@@ -205,7 +206,7 @@ class _Group:
     def _refusal(self, request: Request, flow: Flow) -> Refusal | None:
         """Return the first refusal in the row's order of precedence, or raise it for a direct append."""
         append = request.append
-        found = [request.guard(self.transaction, append), self._stale_heads(append), self._existing(append, flow)]
+        found = (request.guard(self.transaction, append), self._stale_heads(append), self._existing(append, flow))
         refusals = [refusal for refusal in found if refusal is not None]
         if not refusals:
             return None
@@ -228,8 +229,8 @@ class _Group:
         return Refusal(NoCommitReason.LIFECYCLE_HEAD_STALE, f"{len(stale)} expected heads have moved on", stale)
 
     def _existing(self, append: Append, flow: Flow) -> Refusal | None:
-        for record in append.records:
-            known = self.known.get(str(record.id))
+        for record, record_id in zip(append.records, append.ids, strict=True):
+            known = self.known.get(record_id)
             if known is None:
                 continue
             if known[1] != record.payload_digest:
@@ -240,8 +241,8 @@ class _Group:
 
     def _write(self, append: Append) -> AppendReceipt:
         placed, positions = [], []
-        for record in append.records:
-            known = self.known.get(str(record.id))
+        for record, record_id in zip(append.records, append.ids, strict=True):
+            known = self.known.get(record_id)
             if known is None:
                 placed.append(self._place(record, append))
                 positions.append(placed[-1].row.position)
@@ -267,11 +268,10 @@ class _Group:
         if record.namespace != append.namespace:
             raise IntegrityError("namespace", record.namespace, f"This append is for {append.namespace}.")
         head, kind = self.heads[append.namespace], record.kind
-        position = head.position + 1
-        digest = chain(head.chain_digest, head.namespace, position, record)
-        self.heads[append.namespace] = head.after(position, digest, kind.frontier)
-        facts = kind.noun, str(record.id), record.payload_digest
-        return Placed(record, JournalRow(head.namespace, position, *facts, digest, append.permit_key))
+        facts = head.namespace, head.position + 1, kind.noun, str(record.id), record.payload_digest
+        row = JournalRow(*facts, chain(head.chain_digest, facts), append.permit_key)
+        self.heads[append.namespace] = head.after(row.position, row.chain_digest, kind.frontier)
+        return Placed(record, row)
 
 
 def _replay(earlier: AppendReceipt, append: Append) -> AppendReceipt:
@@ -283,14 +283,13 @@ def _replay(earlier: AppendReceipt, append: Append) -> AppendReceipt:
 
 
 def _receipt(append: Append, positions: Sequence[int], proof: NoCommit | None = None) -> AppendReceipt:
-    records: Sequence[Record] = append.records if proof is None else [proof]
     return AppendReceipt(
         namespace=append.namespace,
         transition=append.transition,
         authority=append.authority,
         permit_key=append.permit_key,
         permit_digest=append.permit_digest,
-        record_ids=tuple(str(record.id) for record in records),
+        record_ids=append.ids if proof is None else (str(proof.id),),
         positions=tuple(positions),
         no_commit_id=None if proof is None else proof.id,  # type: ignore[arg-type]  # the ids of these kinds are of these classes
         reason=None if proof is None else proof.reason,

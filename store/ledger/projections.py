@@ -17,6 +17,12 @@ def columns_of(record: Record) -> dict[str, Any]:
     return {name: column_value(held[name]) for name in column_names(record.kind)}
 
 
+def column_row(record: Record) -> list[Any]:
+    """Return the values of `columns_of`; ids and enumerations are still of their own types, which are text."""
+    held = vars(record)
+    return [held[name] for name in column_names(record.kind)]
+
+
 def children_of(record: Record) -> Children:
     """Return the child rows that a record's payload gives."""
     children: Children = {}

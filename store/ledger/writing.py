@@ -27,7 +27,7 @@ from records.knowledge import GENESIS, HeadMove
 from store import owners
 from store.database import translated
 from store.ledger.engine import Placed
-from store.ledger.projections import children_of, columns_of
+from store.ledger.projections import children_of, column_row
 from store.ledger.reader import HEAD_COLUMNS, NAMESPACE_COLUMNS, PostgresReader
 from store.ledger.schema import CHILD_TABLES, JOURNAL, RECEIPTS, RECORD_TABLES, SCHEMA, metadata
 from store.pipeline import ArrayOf, Pipeline, booleans, integers, texts
@@ -183,7 +183,7 @@ class PostgresTransaction(PostgresReader):
     def insert(self, placed: Sequence[Placed]) -> None:
         """Write records, their children and their journal rows."""
         for record, row in placed:
-            values = (row.id, row.namespace, row.position, *columns_of(record).values(), record.payload)
+            values = (row.id, row.namespace, row.position, *column_row(record), record.payload)
             self._add(RECORD_TABLES[row.noun], values)
             for table, entries in children_of(record).items():
                 for ordinal, *rest in entries:
@@ -293,8 +293,8 @@ def _insert(table: sa.Table) -> str:
 
 @cache
 def _insert_many(table: sa.Table) -> str:
-    columns = ", ".join(f"${place}::{column.type}[]" for place, column in enumerate(table.columns, start=1))
-    return f"INSERT INTO {SCHEMA}.{table.name} ({_names(table)}) SELECT * FROM unnest({columns})"
+    items = ", ".join(f"unnest(${place}::{column.type}[])" for place, column in enumerate(table.columns, start=1))
+    return f"INSERT INTO {SCHEMA}.{table.name} ({_names(table)}) SELECT {items}"
 
 
 @cache

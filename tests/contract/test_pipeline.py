@@ -60,7 +60,11 @@ def test_arrays_arrive_as_they_were(pipeline: Pipeline, encoded: ArrayOf, kind: 
 
 
 def test_several_rows_in_one_statement(pipeline: Pipeline) -> None:
-    columns = zip((integers, texts, booleans), ([1, 2], ["one", b"two"], [True, None]), strict=True)
+    columns: list[tuple[ArrayOf, list[object]]] = [
+        (integers, [1, 2]),
+        (texts, ["one", b"two"]),
+        (booleans, [True, None]),
+    ]
     pipeline.send_columns(INSERT_MANY, columns)
     assert pipeline.drain()[-1] == "INSERT 0 2"
     assert rows(pipeline) == [(1, "one", True), (2, "two", None)]
