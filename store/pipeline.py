@@ -5,7 +5,8 @@ Rules kept here:
 - what is sent returns nothing: it is for writes, and for questions that raise in the server when the answer is no;
 - `drain` waits for everything that was sent and raises the first refusal; the statements after it were not carried out;
 - reads go through psycopg as ever, after a `drain`, because the connection is out of pipeline mode then;
-- transactions are explicit: a refusal leaves the connection in a failed one, and the caller rolls it back.
+- what is sent between two drains is one transaction, unless BEGIN was sent before: then it is part of that one, and a
+  refusal leaves the connection in a failed transaction, which the caller rolls back.
 
 psycopg's own pipeline costs the client 35 to 45 microseconds a statement, this one about 5 (docs/performance.md).
 """
@@ -23,9 +24,6 @@ from psycopg import errors, pq
 from records.errors import InvalidInputError, VrmError
 from store.database import Connection, translated, translation
 
-_FLUSH_AFTER: Final = 32_768
-"""Bytes after which what is waiting here goes to the server, so that it works while the next rows are made."""
-
 
 class Pipeline:
     """The pipeline of one connection; statements stay prepared as long as the connection lives."""
@@ -38,7 +36,6 @@ class Pipeline:
         self._unproven: list[str] = []  # prepared since the last drain; a refusal may have kept the server from it
         self._made = 0  # names are never used twice
         self._waiting = 0  # results to come
-        self._bytes = 0  # since the last flush
 
     def send(self, statement: str, values: Sequence[Any] = ()) -> None:
         """Send one of our own statements; `$1` and so on stand for the values.
@@ -66,10 +63,6 @@ class Pipeline:
                 pgconn.enter_pipeline_mode()
             pgconn.send_query_prepared(self._names.get(statement) or self._prepare(statement), parameters, formats)
             self._waiting += 1
-            self._bytes += len(parameters[-1] or b"") if parameters else 0
-            if self._bytes > _FLUSH_AFTER:
-                pgconn.flush()
-                self._bytes = 0
         except psycopg.Error as error:
             raise translation("ledger", error) from error
 
@@ -133,7 +126,7 @@ class Pipeline:
                 continue
             match result.status:
                 case pq.ExecStatus.PIPELINE_SYNC:
-                    self._waiting = self._bytes = 0
+                    self._waiting = 0
                     return tags, refused
                 case pq.ExecStatus.FATAL_ERROR:
                     refused = refused or result

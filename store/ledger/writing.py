@@ -4,7 +4,8 @@ Lock order: epochs, journals of the namespaces (sorted), scope variant heads (so
 
 Rules kept here:
 
-- statements that write are sent through a pipeline and do not wait; a read, a savepoint and the end wait for them;
+- rows wait here until something is asked or the transaction ends, and are then sent by table, in one statement where
+  they are many; a read, a savepoint and the end wait for them;
 - what this process remembers of its own commits stands for a question to the server: where a journal stands, because
   nobody else moves it while the epoch is held, and which records exist, because they stay for ever. The server refuses
   the rows if a memory is wrong, and the group is then carried out with questions asked;
