@@ -31,8 +31,10 @@ for _name in (
 ):
     os.environ.pop(_name, None)
 
-settings.register_profile("thorough", max_examples=2_000)
+settings.register_profile("thorough", max_examples=2_000, deadline=None)
 """For an hour of looking: `pytest --hypothesis-profile thorough`."""
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")  # how long an example takes says how busy the machine is
 
 _TIERS = ("unit", "contract", "cluster", "acceptance")
 

@@ -16,11 +16,11 @@ from records.appends import AppendReceipt, Head, JournalRow, NamespaceHead, Stor
 from records.base import KINDS, Child, Kind, Record
 from records.errors import IntegrityError, VrmError
 from records.knowledge import GENESIS, HeadMove
-from records.models import Model, noun_of
+from records.models import noun_of
 from store.ledger.engine import Placed, commit_group
 from store.ledger.port import Epoch, FindValue, LedgerReader, Request, fenced, require_prefix
-from store.ledger.projections import columns_of
-from store.ledger.schema import child_model, column_names, referenced
+from store.ledger.projections import columns_of, references_of
+from store.ledger.schema import column_names
 
 
 class _State:
@@ -203,18 +203,9 @@ class MemoryTransaction(MemoryReader):
         self._push(self._state.journals, record.namespace, row)
 
     def _check_references(self, record: Record, kind: Kind) -> None:
-        wanted: list[tuple[type[Model], str, Any]] = [
-            (kind.model, name, getattr(record, name)) for name in column_names(kind)
-        ]
         for child in kind.children:
-            model = child_model(kind.model, child)
             _check_children(record, child)
-            wanted += [
-                (model, name, getattr(entry, name)) for entry in getattr(record, child.path) for name in child.columns
-            ]
-        for model, name, value in wanted:
-            if value is None or referenced(model.model_fields[name].annotation) is None:
-                continue
+        for name, value in references_of(record):
             target = self._state.records.get(str(value))
             if target is None or target.namespace != record.namespace:
                 raise IntegrityError("ledger", f"{kind.table}.{name} -> {noun_of(value)}", "Nothing was written.")

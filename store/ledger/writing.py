@@ -28,7 +28,7 @@ from records.knowledge import GENESIS, HeadMove
 from store import owners
 from store.database import translated
 from store.ledger.engine import Placed
-from store.ledger.projections import children_of, column_row
+from store.ledger.projections import children_of, column_row, references_of
 from store.ledger.reader import HEAD_COLUMNS, NAMESPACE_COLUMNS, PostgresReader
 from store.ledger.schema import CHILD_TABLES, JOURNAL, RECEIPTS, RECORD_TABLES, SCHEMA, metadata
 from store.pipeline import ArrayOf, Pipeline, booleans, integers, texts
@@ -89,6 +89,7 @@ class PostgresTransaction(PostgresReader):
         self._pipeline = pipeline
         self._begun = begun
         self._rows_of: dict[sa.Table, list[Sequence[Any]]] = {}
+        self._awaited: set[str] = set()
         self._unsaved: dict[str, NamespaceHead] = {}
         self.moved: dict[str, NamespaceHead] = {}
         self.written: dict[str, tuple[int, str]] = {}
@@ -132,6 +133,7 @@ class PostgresTransaction(PostgresReader):
                 columns = zip(_arrays(table), zip(*rows, strict=True), strict=True)
                 self._pipeline.send_columns(_insert_many(table), columns)
         self._rows_of.clear()
+        self._awaited.clear()
         for head in self._unsaved.values():
             self._pipeline.send(_SAVE_HEAD, [*head[1:], head.namespace])
         self._unsaved.clear()
@@ -178,12 +180,21 @@ class PostgresTransaction(PostgresReader):
                 self.settle()
             except BaseException:
                 self._rows_of.clear()
+                self._awaited.clear()
                 self._pipeline.abandon()
                 raise
 
     def insert(self, placed: Sequence[Placed]) -> None:
-        """Write records, their children and their journal rows."""
+        """Write records, their children and their journal rows.
+
+        Raises:
+            IntegrityError: a record that waits to be sent points at one that comes after it. Sent by table it would not
+                be refused, but what comes first in the journal must not rest on what comes later.
+        """
         for record, row in placed:
+            if row.id in self._awaited:
+                raise IntegrityError("ledger", row.id, "A record before it points at it; nothing was written.")
+            self._awaited.update(target for _, target in references_of(record) if target not in self.written)
             values = (row.id, row.namespace, row.position, *column_row(record), record.payload)
             self._add(RECORD_TABLES[row.noun], values)
             for table, entries in children_of(record).items():

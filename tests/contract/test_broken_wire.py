@@ -164,6 +164,31 @@ def test_a_commit_that_breaks_at_any_step_is_whole_or_not_at_all(
     assert told == len(tried) if kind not in (LONG, BAD_END) else told > len(tried) // 2
 
 
+@pytest.mark.parametrize("fault", list(Fault))
+def test_a_commit_without_a_question_breaks_at_any_step(wire: Wire, store: PostgresLedger, fault: Fault) -> None:
+    """What a writer remembers spares BEGIN and COMMIT: the one synchronisation ends the transaction."""
+    tried: list[str] = []
+    while True:
+        wire.arm()
+        writer = Writer.claim(store)
+        bundle = make_evidence(writer.namespace)
+        writer.good(evidence_append(bundle[1:2], "first"))
+        wire.arm(len(tried) + 1, fault)
+        answers, error = attempt(Trial(writer, [evidence_append(bundle, "second")]))
+        assert error is None or "again" in error.remedy
+        broke_at = wire.broke_at
+        wire.arm()
+        written = writer.store.receipt(writer.namespace, "second")
+        assert (written is not None) == (bool(answers) or fault is Fault.MUTE), broke_at
+        assert len(writer.journal()) == (1 if written is None else len(bundle))
+        assert writer.good(evidence_append(bundle, "second"))[0].record_ids == tuple(str(each.id) for each in bundle)
+        if answers:
+            break
+        tried.append(broke_at)
+    assert tried[-1] == "S"
+    assert not {"BEGIN", "COMMIT"} & set(tried)
+
+
 def test_a_claim_that_breaks_at_any_step_leaves_one_owner(wire: Wire) -> None:
     wire.arm()
     first = PostgresLedger(wire.dsn, "claimed")

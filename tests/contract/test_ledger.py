@@ -133,6 +133,24 @@ class TestRules:
         (answer,) = writer.commit(evidence_append(make_evidence(writer.namespace)[2:3]))
         assert isinstance(answer, IntegrityError)
 
+    @pytest.mark.parametrize("warm", [False, True])
+    def test_what_comes_first_in_a_group_does_not_rest_on_what_comes_later(self, writer: Writer, warm: bool) -> None:
+        bundle = make_evidence(writer.namespace)
+        if warm:  # the writer remembers its journal, and asks nothing
+            writer.good(evidence_append(bundle[1:2], "hypothesis"))
+        early, late = writer.commit(evidence_append(bundle[2:5], "early"), evidence_append(bundle, "late"))
+        assert isinstance(early, IntegrityError)
+        assert isinstance(late, AppendReceipt)
+        assert [row.id for row in writer.journal() if row.permit_key == "late"] == [
+            record.id for record in bundle if not warm or record != bundle[1]
+        ]
+        assert writer.store.receipt(writer.namespace, "early") is None
+
+    def test_what_comes_first_in_an_append_does_not_rest_on_what_comes_later(self, writer: Writer) -> None:
+        (answer,) = writer.commit(evidence_append(reversed(make_evidence(writer.namespace))))
+        assert isinstance(answer, IntegrityError)
+        assert not writer.journal()
+
     def test_foreign_key_into_another_namespace(self, ledger: LedgerStore) -> None:
         one, two = Writer.claim(ledger), Writer.claim(ledger)
         one.good(evidence_append(make_evidence(one.namespace)))

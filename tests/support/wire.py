@@ -50,13 +50,13 @@ class Wire:
         self._at: int | str = 0
         self._fault = Fault.CUT
         self.steps: list[str] = []
-        self.broke_at = ""
+        self.broke_at = self.broke_behind = ""  # the step at which it broke, and the one before
         threading.Thread(target=self._accept, daemon=True).start()
 
     def arm(self, at: int | str = 0, fault: Fault = Fault.CUT) -> None:
         """Count from here; break at step number `at` (from 1), or at the first of that name, or never."""
         with self._lock:
-            self.steps, self._at, self._fault, self.broke_at = [], at, fault, ""
+            self.steps, self._at, self._fault, self.broke_at, self.broke_behind = [], at, fault, "", ""
 
     def close(self) -> None:
         """Stop listening; open connections go on."""
@@ -68,7 +68,7 @@ class Wire:
             self.steps.append(name)
             if self._at not in (len(self.steps), name):
                 return None
-            self._at, self.broke_at = 0, name
+            self._at, self.broke_at, self.broke_behind = 0, name, self.steps[-2] if self.steps[1:] else ""
             return self._fault
 
     def terminate(self, backend: int) -> None:
