@@ -147,7 +147,7 @@ class TestRules:
         assert writer.store.receipt(writer.namespace, "early") is None
 
     def test_what_comes_first_in_an_append_does_not_rest_on_what_comes_later(self, writer: Writer) -> None:
-        (answer,) = writer.commit(evidence_append(reversed(make_evidence(writer.namespace))))
+        (answer,) = writer.commit(evidence_append(make_evidence(writer.namespace)[::-1]))
         assert isinstance(answer, IntegrityError)
         assert not writer.journal()
 
