@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from records.appends import Append, AppendReceipt
+from records.control import Controlled
 from records.errors import VrmError
 from records.runtime import Applied, Authorization, Command
 
@@ -27,6 +28,9 @@ class RunOwnerPort(Protocol):
 
     def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
         """Carry out Runtime commands that concern no append."""
+
+    def control(self, event_digests: Sequence[str]) -> list[Controlled | VrmError]:
+        """Read published control events back and let each take its effect."""
 
     def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
         """Read published proposals back and authorize each one."""

@@ -148,8 +148,8 @@ def _intent_faults(outcome: RecallOutcome, intent: DecisionIntent, context: Reca
 
 
 def _proof_faults(case: Case, outcome: RecallOutcome) -> Iterator[str]:
-    """Yield what is wrong with the proof of a blocked source; bytes that are not there are another finding."""
-    if case.artifacts is None or outcome.blocked_proof_digest is None:
+    """Yield what is wrong with what an outcome rests on; bytes that are not there are another finding."""
+    if case.artifacts is None:
         return
     try:
         require_proofs(case.artifacts, [outcome])
