@@ -13,7 +13,7 @@ from typing import Final, Self
 from pydantic import model_validator
 
 from records.errors import IntegrityError
-from records.fields import Digest, Namespace, Text, Timestamp
+from records.fields import Digest, Name, Namespace, Text, Timestamp
 from records.ids import IntentId, RunId
 from records.models import Model
 from records.outcomes import ExecutedActor, TerminalEvidenceKind, TerminalReason
@@ -26,6 +26,7 @@ class ControlKind(StrEnum):
 
     PAUSE = "PAUSE"
     RESUME = "RESUME"
+    AMEND_BUDGET = "AMEND_BUDGET"
     CANCEL_EVENT = "CANCEL_EVENT"
     RUNTIME_FAILURE = "RUNTIME_FAILURE"
 
@@ -54,6 +55,7 @@ OF_AN_ACTOR: Final = {
 LEGAL_CAUSES: Final[dict[ControlKind, frozenset[ControlCause]]] = {
     ControlKind.PAUSE: frozenset({ControlCause.COMMAND, ControlCause.INCIDENT}),
     ControlKind.RESUME: frozenset({ControlCause.COMMAND}),
+    ControlKind.AMEND_BUDGET: frozenset({ControlCause.COMMAND}),
     ControlKind.CANCEL_EVENT: frozenset({ControlCause.COMMAND, ControlCause.INCIDENT}),
     ControlKind.RUNTIME_FAILURE: INDEPENDENT | frozenset(OF_AN_ACTOR),
 }
@@ -65,6 +67,27 @@ _CANCELLED: Final = {
 }
 
 
+class BudgetLimit(Model):
+    """How much of a resource a Run may use."""
+
+    resource: Name
+    limit: Count
+
+
+class BudgetLine(Model):
+    """One resource of a Budget Envelope: what may be used of it, and what has been."""
+
+    resource: Name
+    limit: Count
+    spent: Count = 0
+
+    @model_validator(mode="after")
+    def _within(self) -> BudgetLine:
+        if self.spent > self.limit:
+            raise ValueError("a limit is never below what is spent")
+        return self
+
+
 class ControlEvent(Model):
     """One control event of one Run.
 
@@ -72,6 +95,8 @@ class ControlEvent(Model):
         detail: words for people; nothing is decided by them.
         intent_id: the decision whose actor failed, exactly for such causes.
         executed_actor: who answered what cannot be read, exactly for a malformed output.
+        limits: the limits that an amendment sets, one for each resource that it names.
+        expected_version: the version of the Run that an amendment was decided on.
     """
 
     namespace: Namespace
@@ -82,6 +107,8 @@ class ControlEvent(Model):
     at: Timestamp
     intent_id: IntentId | None = None
     executed_actor: ExecutedActor | None = None
+    limits: tuple[BudgetLimit, ...] = ()
+    expected_version: Count | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> ControlEvent:
@@ -91,6 +118,11 @@ class ControlEvent(Model):
             raise ValueError("a decision is named exactly where its actor failed")
         if (self.executed_actor is not None) != (self.cause is ControlCause.ACTOR_OUTPUT_MALFORMED):
             raise ValueError("an executed actor is named exactly where its output is malformed")
+        amends = self.kind is ControlKind.AMEND_BUDGET
+        if bool(self.limits) != amends or (self.expected_version is not None) != amends:
+            raise ValueError("limits and an expected version are given exactly by an amendment of the budget")
+        if len({limit.resource for limit in self.limits}) != len(self.limits):
+            raise ValueError("an amendment names a resource once")
         return self
 
     @classmethod
@@ -159,13 +191,15 @@ class RunFacts(Model):
     Attributes:
         control: the primary control event, by which every decision that is still open is closed.
         superseded: the cancellation that a failure of its own took over; what was granted by it stays valid.
-        suspensions: the pauses and resumptions that took effect, so that a late copy of one does nothing.
+        taken: the other events that took effect, so that a late copy of one does nothing.
+        budget: the Budget Envelope, sorted by resource; what it does not name has no limit.
         coverage: given when the Run has ended.
     """
 
     control: ControlRef | None = None
     superseded: ControlRef | None = None
-    suspensions: tuple[Digest, ...] = ()
+    taken: tuple[Digest, ...] = ()
+    budget: tuple[BudgetLine, ...] = ()
     coverage: CoverageRef | None = None
 
 

@@ -5,6 +5,8 @@
                            RUNNING, PAUSED --cancel--> CANCELLING --cancelled--> CANCELLED
                            RUNNING, PAUSED --begin_failing--> FAILING --failed--> FAILED
                            CANCELLING --begin_failing--> FAILING
+                           RUNNING --amend_budget--> RUNNING
+                           PAUSED --amend_budget--> PAUSED
     activity       (start) READY --lease--> LEASED --begin--> RUNNING --complete--> COMMITTED
                    (start) AWAITING_ASSIGNMENT --assign--> READY
                            LEASED, RUNNING --expire--> READY
@@ -97,6 +99,7 @@ class Event(StrEnum):
     CANCELLED = "cancelled"
     BEGIN_FAILING = "begin_failing"
     FAILED = "failed"
+    AMEND_BUDGET = "amend_budget"
     ASSIGN = "assign"
     LEASE = "lease"
     BEGIN = "begin"
@@ -146,6 +149,8 @@ ARROWS: Final[dict[tuple[Machine, Phase, Event], Phase]] = {
     (Machine.RUN, Phase.PAUSED, Event.BEGIN_FAILING): Phase.FAILING,
     (Machine.RUN, Phase.CANCELLING, Event.BEGIN_FAILING): Phase.FAILING,
     (Machine.RUN, Phase.FAILING, Event.FAILED): Phase.FAILED,
+    (Machine.RUN, Phase.RUNNING, Event.AMEND_BUDGET): Phase.RUNNING,
+    (Machine.RUN, Phase.PAUSED, Event.AMEND_BUDGET): Phase.PAUSED,
     (Machine.ACTIVITY, Phase.AWAITING_ASSIGNMENT, Event.ASSIGN): Phase.READY,
     (Machine.ACTIVITY, Phase.READY, Event.LEASE): Phase.LEASED,
     (Machine.ACTIVITY, Phase.LEASED, Event.BEGIN): Phase.RUNNING,
