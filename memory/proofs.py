@@ -13,7 +13,7 @@ from records.decisions import BlockedProposal
 from records.errors import IntegrityError, NotFoundError
 from records.flows import Authority
 from records.ingestion import AbandonedReceipt
-from records.outcomes import CLOSURE_ONLY, RecallOutcome
+from records.outcomes import CLOSURE_ONLY, CardReason, DecisionStatus, RecallOutcome
 from records.retention import RetentionTombstone
 from records.runtime import Subject
 from store.artifacts import ArtifactStore
@@ -57,9 +57,7 @@ def _require_closed(artifacts: ArtifactStore, outcome: RecallOutcome) -> None:
     digest = outcome.terminal_evidence_digest
     if (digest is not None) != (outcome.decision_status in CLOSURE_ONLY):
         raise IntegrityError(
-            "outcome.terminal_evidence_digest",
-            digest,
-            f"A decision that is {outcome.decision_status} has it otherwise.",
+            "outcome.terminal_evidence_digest", digest, "Closure rests on a control event, and nothing else does."
         )
     if digest is None:
         return
@@ -70,6 +68,23 @@ def _require_closed(artifacts: ArtifactStore, outcome: RecallOutcome) -> None:
         raise IntegrityError("control_event.kind", event.kind.value, "The outcome says another kind.")
     if event.reason(outcome.intent_id) is not outcome.terminal_reason:
         raise IntegrityError("control_event.cause", event.cause.value, f"It is no {outcome.terminal_reason} here.")
+    _require_no_draft(outcome, event)
+
+
+def _require_no_draft(outcome: RecallOutcome, event: ControlEvent) -> None:
+    """Closure says what the event says; of what an actor left half done it takes nothing (spec 13)."""
+    cancelled = outcome.decision_status is DecisionStatus.CANCELLED
+    fate = CardReason.NOT_CONSIDERED_CANCELLED if cancelled else CardReason.NOT_CONSIDERED_ACTOR_FAILED
+    ran = event.executed_actor if event.concerns(outcome.intent_id) else None
+    rules = (
+        ("dispositions", all(each.reason is fate for each in outcome.dispositions)),
+        ("proposed_knob", (outcome.proposed_knob, outcome.proposed_value, outcome.hypothesis_id) == (None, None, None)),
+        ("executed_actor", outcome.executed_actor in (None, ran)),
+        ("created_at", outcome.created_at == event.at),
+    )
+    for name, holds in rules:
+        if not holds:
+            raise IntegrityError(f"outcome.{name}", getattr(outcome, name), "The control event says otherwise.")
 
 
 def require_authority(authority: Authority, records: Iterable[Record], run: Subject | None, *, current: bool) -> None:

@@ -227,6 +227,22 @@ class TestActors:
         assert outcome.memory_binding_digest is not None
         assert {each.reason for each in outcome.dispositions} == {CardReason.NOT_CONSIDERED_ACTOR_FAILED}
 
+    def test_a_partial_draft_of_its_own_is_not_trusted(self, learned: Learned) -> None:
+        """What the actor had made of the cards is no part of a closure (spec 13)."""
+        stage = learned.staged().reach(Phase.CONTEXT_COMMITTED)
+        study, stack = stage.study, stage.study.stack
+        draft = study.answer(study.context()).dispositions
+        stop(stack, study.run_id, fail=False)
+        (honest,) = closure(stack)._proposals(run_of(stack, study.run_id))
+        (outcome,) = honest.unpack()
+        before = stack.state()
+        mixed = outcome.model_copy(update={"dispositions": draft, "proposed_knob": draft[0].action_knob})
+        mixed = mixed.model_copy(update={"proposed_value": draft[0].action_value})
+        asked = study.proposal(Transition.APPEND_OUTCOME, Authority.RUNTIME_CLOSURE, mixed)
+        assert isinstance(stack.spine.carry([asked])[0], IntegrityError)
+        assert stack.state() == before
+        ended(stage, fail=False)
+
     def test_another_decision_fails_with_the_run(self, stack: Stack) -> None:
         stage = control(stack).reach(Phase.OPEN)
         commands(stack).fail_run(
