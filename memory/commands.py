@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from memory.ports import Clock, RunOwnerPort, all_good
+from memory.ports import Clock, RunControlPort, all_good
 from records.control import BudgetLimit, ControlCause, ControlEvent, ControlKind, Controlled
 from records.errors import NotFoundError
 from records.ids import IntentId, RunId
@@ -25,7 +25,7 @@ from store.runtime.port import RuntimeReader
 class RunCommands:
     """Gives commands to Runs. All of them raise what the run owner answers, and `NotFoundError` for an unknown Run."""
 
-    def __init__(self, runtime: RuntimeReader, artifacts: ArtifactStore, owner: RunOwnerPort, clock: Clock) -> None:
+    def __init__(self, runtime: RuntimeReader, artifacts: ArtifactStore, owner: RunControlPort, clock: Clock) -> None:
         """Read Runs, publish events, and tell the owner."""
         self._runtime = runtime
         self._artifacts = artifacts

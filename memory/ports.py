@@ -29,14 +29,18 @@ class RunOwnerPort(Protocol):
     def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
         """Carry out Runtime commands that concern no append."""
 
-    def control(self, event_digests: Sequence[str]) -> list[Controlled | VrmError]:
-        """Read published control events back and let each take its effect."""
-
     def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
         """Read published proposals back and authorize each one."""
 
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Read the Ledger's answers back and settle each authorization."""
+
+
+class RunControlPort(Protocol):
+    """Owner of Runtime transitions, as those see it who control Runs."""
+
+    def control(self, event_digests: Sequence[str]) -> list[Controlled | VrmError]:
+        """Read published control events back and let each take its effect."""
 
 
 class CoordinatorPort(Protocol):
