@@ -355,3 +355,15 @@ def test_fsck_finds_an_outcome_that_no_control_event_of_its_run_stands_behind() 
     runtime._subjects[key] = runtime._subjects[key].model_copy(update={"facts": "{}"})
     found = fsck(ledger, runtime, stores.artifacts).violations
     assert [(each.code, each.record) for each in found] == [(Code.OUTCOME_ILLEGAL, outcome.id)]
+
+
+@pytest.mark.parametrize("phase", [Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED])
+def test_fsck_finds_a_run_that_is_over_with_a_decision_open(phase: Phase) -> None:
+    ledger, runtime = MemoryLedger(), MemoryRuntime()
+    stores = Stores(ledger, runtime, ArtifactStore(f"memory://{fresh_namespace()}"))
+    stage = Staged(without_memory(Stack(stores, "space"))).reach(Phase.OPEN)
+    assert fsck(ledger, runtime, stores.artifacts).clean
+    key = (Machine.RUN, str(stage.study.run_id))
+    runtime._subjects[key] = runtime._subjects[key].model_copy(update={"phase": phase})
+    found = fsck(ledger, runtime, stores.artifacts).violations
+    assert [(each.code, each.record) for each in found] == [(Code.OUTCOME_MISSING, stage.intent_id)]
