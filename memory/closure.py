@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from memory.control import ENDS, ending
 from memory.ports import RunOwnerPort, all_good
@@ -45,6 +46,17 @@ _WITH_CONTEXT = {
     ContextStatus.EMPTY: SourceStatus.EMPTY,
     ContextStatus.DEGRADED: SourceStatus.DEGRADED,
 }
+_NOT_PRODUCED: Final[dict[str, Any]] = {
+    "artifact_committed": False,
+    "artifact_digest": None,
+    "proposed_knob": None,
+    "proposed_value": None,
+    "hypothesis_id": None,
+    "intervention_id": None,
+    "effective_config_digest": None,
+    "blocked_proof_digest": None,
+}
+"""What an actor would have made."""
 
 
 def closure_outcome(intent: DecisionIntent, context: RecallContext | None, event: ControlEvent) -> RecallOutcome:
@@ -75,21 +87,14 @@ def closure_outcome(intent: DecisionIntent, context: RecallContext | None, event
         terminal_reason=event.reason(intent.id),
         decision_slot=intent.decision_slot,
         artifact_kind=intent.artifact_kind,
-        artifact_committed=False,
-        artifact_digest=None,
         memory_binding_digest=memory_binding(intent, context).canonical_digest if ran else None,
         dispositions=_dispositions(context, cancelled=cancelled),
-        proposed_knob=None,
-        proposed_value=None,
-        hypothesis_id=None,
-        intervention_id=None,
-        effective_config_digest=None,
-        blocked_proof_digest=None,
         closure_event_digest=event.canonical_digest if before else None,
         terminal_evidence_kind=event.evidence_kind(),
         terminal_evidence_digest=event.canonical_digest,
         planned_actor=intent.planned_actor,
         executed_actor=event.executed_actor if ran else None,
+        **_NOT_PRODUCED,
     )
 
 
