@@ -38,6 +38,7 @@ from memory.heads import Reservation
 from memory.ports import Fence
 from memory.recall.context import Recall
 from records.appends import Append, AppendReceipt, Proposal
+from records.control import Controlled
 from records.decisions import BlockedProposal
 from records.errors import FencedError, UnavailableError, VrmError
 from records.ids import RecallInputId
@@ -191,6 +192,11 @@ class RunOwnerHandle:
     def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
         """Carry out Runtime commands."""
         answers: list[Applied | VrmError] = self.handle.call("apply", commands)
+        return answers
+
+    def control(self, event_digests: Sequence[str]) -> list[Controlled | VrmError]:
+        """Let published control events take effect."""
+        answers: list[Controlled | VrmError] = self.handle.call("control", event_digests)
         return answers
 
     def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:

@@ -21,6 +21,7 @@ from memory.heads import LifecycleHeads, Reservation
 from memory.ports import Fence
 from memory.run_owner import RunOwner
 from records.appends import Append, AppendReceipt
+from records.control import Controlled
 from records.errors import FencedError, VrmError
 from records.knowledge import LifecycleEvent
 from records.runtime import Applied, Authorization, Command
@@ -84,6 +85,11 @@ class RunOwnerActor:
     def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
         """Carry out Runtime commands."""
         return or_leave(RUN_OWNER, lambda: self._owner.apply(commands))
+
+    @ray.method
+    def control(self, event_digests: Sequence[str]) -> list[Controlled | VrmError]:
+        """Let published control events take effect."""
+        return or_leave(RUN_OWNER, lambda: self._owner.control(event_digests))
 
     @ray.method
     def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:

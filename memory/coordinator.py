@@ -3,6 +3,7 @@
 Rules kept here:
 
 - authorization and proposal are read through the Runtime's read-only side before any Ledger transaction is open;
+- what an Outcome rests on is read again: its proof, and for closure the control event that its Run has;
 - what is appended is exactly what was proposed, plus what the flow derives from proposal and authorization after the
   grant (`memory.derive`);
 - granted and direct appends end in the same store call, each with the guard of its row (`memory.guards`).
@@ -16,10 +17,10 @@ from dataclasses import replace
 from memory.derive import derive
 from memory.guards import GUARDS
 from memory.ports import Fence
-from memory.proofs import require_proofs
+from memory.proofs import require_authority, require_proofs
 from records.appends import Append, AppendReceipt, Proposal, require_sound
 from records.errors import IntegrityError, InvalidInputError, NotFoundError, VrmError
-from records.flows import FLOWS
+from records.flows import FLOWS, Authority
 from records.runtime import Authorization, Subject
 from records.states import Machine, Phase
 from store.artifacts import ArtifactStore
@@ -88,6 +89,9 @@ class CommitCoordinator:
         _require_same(authorization, proposal)
         records = proposal.unpack()
         require_proofs(self._artifacts, records)
+        closure = authorization.authority is Authority.RUNTIME_CLOSURE
+        run = self._runtime.subject(Machine.RUN, authorization.run_id) if closure else None
+        require_authority(authorization.authority, records, run, current=False)
         expected = [record for record in records if record.id == authorization.expected_id]
         if len(expected) != 1 or expected[0].payload_digest != authorization.expected_digest:
             raise IntegrityError("authorization", authorization_id, "The proposal does not hold the authorized record.")

@@ -28,6 +28,7 @@ from records.outcomes import (
     OutcomeAttemptLink,
     RecallOutcome,
     SourceStatus,
+    terminal_evidence,
 )
 from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
 from records.values import Disposition, RecallRequirement
@@ -121,6 +122,8 @@ def _outcome_rules(append: Append, outcome: RecallOutcome, intent: DecisionInten
         "every returned card needs exactly one disposition",
     )
     yield (outcome.decision_status in CLOSURE_ONLY) == closure, "this status belongs to the other authority"
+    evidence = terminal_evidence(outcome.decision_status)
+    yield outcome.terminal_evidence_kind is evidence, "the terminal evidence does not belong to the status"
 
 
 def _link(reader: LedgerReader, append: Append) -> Refusal | None:

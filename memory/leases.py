@@ -11,7 +11,7 @@ from records.states import Event, Machine, Phase
 
 
 def admission(body: RunBody, slots: Iterable[str]) -> Command:
-    """Admit a scientific Run with one READY Activity per slot; the same body again is a replay."""
+    """Admit a scientific Run with one READY Activity per slot: DriveRun. The same body again is a replay."""
     run_id = body.id
     activities = tuple(
         Create(

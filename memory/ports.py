@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from records.appends import Append, AppendReceipt
+from records.control import Controlled
 from records.errors import VrmError
 from records.runtime import Applied, Authorization, Command
 
@@ -33,6 +34,13 @@ class RunOwnerPort(Protocol):
 
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Read the Ledger's answers back and settle each authorization."""
+
+
+class RunControlPort(Protocol):
+    """Owner of Runtime transitions, as those see it who control Runs."""
+
+    def control(self, event_digests: Sequence[str]) -> list[Controlled | VrmError]:
+        """Read published control events back and let each take its effect."""
 
 
 class CoordinatorPort(Protocol):

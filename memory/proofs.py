@@ -8,27 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from records.base import Record
+from records.control import ControlEvent, ControlKind, ControlRef, RunFacts
 from records.decisions import BlockedProposal
-from records.errors import IntegrityError
+from records.errors import IntegrityError, NotFoundError
+from records.flows import Authority
 from records.ingestion import AbandonedReceipt
-from records.outcomes import RecallOutcome
+from records.outcomes import CLOSURE_ONLY, CardReason, DecisionStatus, RecallOutcome
 from records.retention import RetentionTombstone
+from records.runtime import Subject
 from store.artifacts import ArtifactStore
 
 
 def require_proofs(artifacts: ArtifactStore, records: Iterable[Record]) -> None:
-    """Check that every record that rests on a published proof has it: blocked Outcomes, tombstones, abandoned receipts.
+    """Check that every record that rests on a published proof has it: Outcomes, tombstones, abandoned receipts.
 
-    The proof of a blocked Outcome must be that of its own decision; of the others the bytes must be there.
+    The proof of a blocked Outcome and the control event of a closed one must be those of its own decision; of the
+    others the bytes must be there.
 
     Raises:
         NotFoundError: the proof was never published.
         InvalidRecordError: the bytes are no proof.
-        IntegrityError: it is the proof of another decision or of another reason, or not in canonical form.
+        IntegrityError: it is the proof of another Run, decision or reason, or not in canonical form.
     """
     for record in records:
         if isinstance(record, RecallOutcome):
             _require_blocked(artifacts, record)
+            _require_closed(artifacts, record)
         elif isinstance(record, RetentionTombstone):
             for proof in record.proofs:
                 artifacts.read(proof.digest)
@@ -46,3 +51,71 @@ def _require_blocked(artifacts: ArtifactStore, outcome: RecallOutcome) -> None:
             raise IntegrityError(
                 "blocked_proof", outcome.blocked_proof_digest, "It is the proof of another decision or reason."
             )
+
+
+def _require_closed(artifacts: ArtifactStore, outcome: RecallOutcome) -> None:
+    digest = outcome.terminal_evidence_digest
+    if (digest is not None) != (outcome.decision_status in CLOSURE_ONLY):
+        raise IntegrityError(
+            "outcome.terminal_evidence_digest", digest, "Closure rests on a control event, and nothing else does."
+        )
+    if digest is None:
+        return
+    event = ControlEvent.read(artifacts.read(digest), digest)
+    if (event.namespace, event.run_id) != (outcome.namespace, outcome.run_id):
+        raise IntegrityError("control_event.run_id", event.run_id, f"The outcome is of {outcome.run_id}.")
+    if event.evidence_kind() is not outcome.terminal_evidence_kind:
+        raise IntegrityError("control_event.kind", event.kind.value, "The outcome says another kind.")
+    if event.reason(outcome.intent_id) is not outcome.terminal_reason:
+        raise IntegrityError("control_event.cause", event.cause.value, f"It is no {outcome.terminal_reason} here.")
+    _require_no_draft(outcome, event)
+
+
+def _require_no_draft(outcome: RecallOutcome, event: ControlEvent) -> None:
+    """Closure says what the event says; of what an actor left half done it takes nothing (spec 13)."""
+    cancelled = outcome.decision_status is DecisionStatus.CANCELLED
+    fate = CardReason.NOT_CONSIDERED_CANCELLED if cancelled else CardReason.NOT_CONSIDERED_ACTOR_FAILED
+    ran = event.executed_actor if event.concerns(outcome.intent_id) else None
+    rules = (
+        ("dispositions", all(each.reason is fate for each in outcome.dispositions)),
+        ("proposed_knob", (outcome.proposed_knob, outcome.proposed_value, outcome.hypothesis_id) == (None, None, None)),
+        ("executed_actor", outcome.executed_actor in (None, ran)),
+        ("created_at", outcome.created_at == event.at),
+    )
+    for name, holds in rules:
+        if not holds:
+            raise IntegrityError(f"outcome.{name}", getattr(outcome, name), "The control event says otherwise.")
+
+
+def require_authority(authority: Authority, records: Iterable[Record], run: Subject | None, *, current: bool) -> None:
+    """Check that authority and Outcome fit, and that closure rests on the control event of its own Run.
+
+    `run` is what the Runtime holds now. With `current` the event must be the primary one, as for a new grant; else it
+    may also be the cancellation that a failure has taken over since the grant, which stays valid.
+
+    Raises:
+        IntegrityError: normal authority claims what only closure may, closure something else, or another event.
+        NotFoundError: the Runtime holds no such Run.
+    """
+    for outcome in records:
+        if not isinstance(outcome, RecallOutcome):
+            continue
+        closure = authority is Authority.RUNTIME_CLOSURE
+        if (outcome.decision_status in CLOSURE_ONLY) != closure:
+            raise IntegrityError(
+                "outcome.decision_status", outcome.decision_status.value, f"Authority {authority} does not write it."
+            )
+        if closure:
+            _require_controlled(outcome, run, current=current)
+
+
+def _require_controlled(outcome: RecallOutcome, run: Subject | None, *, current: bool) -> None:
+    if run is None:
+        raise NotFoundError("run", outcome.run_id, "It was never admitted.")
+    facts = RunFacts.load(run.facts)
+    kind, digest = outcome.terminal_evidence_kind, outcome.terminal_evidence_digest
+    claimed = None if kind is None or digest is None else ControlRef(kind=ControlKind(kind.value), digest=digest)
+    if claimed is None or claimed not in (facts.control, None if current else facts.superseded):
+        raise IntegrityError(
+            "outcome.terminal_evidence_digest", digest, "It is not the control event of its Run; read the Run again."
+        )

@@ -5,7 +5,9 @@ Rules kept here:
 - a proposal is read back from the artifact store and checked before anything is granted;
 - one compare-and-swap on run, subject generation and fence creates the single-use authorization;
 - what belongs to the spine moves by grant and settlement only, never by a plain command;
-- a Run ends only when none of its decisions, handoffs, erasures and grants is open (spec 6.3);
+- a Run ends only through the terminal barrier (`memory.barrier`);
+- what controls a Run is a published event, read back here; `memory.control` says what it does;
+- normal grants need a running Run, those of closure one that is cancelling or failing, and its control event;
 - an attempt whose grant is unresolved gets no second one: the same proposal is answered with the same authorization,
   any other is stale;
 - a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in.
@@ -13,14 +15,18 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
+from memory.barrier import TerminalBarrier
+from memory.control import CONTROL, ENDS, rule
 from memory.derive import derive
 from memory.ports import Clock
-from memory.proofs import require_proofs
+from memory.proofs import require_authority, require_proofs
 from records.appends import AppendReceipt, Proposal
+from records.base import Record
 from records.canonical import canonical_bytes, parse_canonical
+from records.control import ControlEvent, Controlled, RunFacts
 from records.errors import (
     IdentityConflictError,
     IntegrityError,
@@ -29,9 +35,9 @@ from records.errors import (
     StaleError,
     VrmError,
 )
-from records.flows import FLOWS, Flow, require_legal
+from records.flows import FLOWS, Authority, Flow, require_legal
 from records.runtime import Applied, Authorization, Command, Create, Move, Require, Subject
-from records.states import Event, Machine, Phase, phases_of
+from records.states import Event, Machine, Phase
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerReader
 from store.runtime.port import RuntimeStore
@@ -48,22 +54,37 @@ class RunOwner:
         self._ledger = ledger
         self._artifacts = artifacts
         self._clock = clock
+        self._barrier = TerminalBarrier(runtime, ledger)
         self._epoch = runtime.claim("run-owner/0", holder)
 
     def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
         """Carry out Runtime commands that concern no append; each gets its answer or its own error."""
-        busy = self._busy({move.id for command in commands for move in command.moves if _ends(move)})
-        refused = [_not_plain(command) or _too_early(command, busy) for command in commands]
-        plain = [command for command, error in zip(commands, refused, strict=True) if error is None]
-        answers = iter(self._runtime.apply(self._epoch, plain))
-        return [next(answers) if error is None else error for error in refused]
+        passed = self._barrier.pass_through([_not_plain(command) or command for command in commands])
+        applied = iter(self._runtime.apply(self._epoch, [each for each in passed if isinstance(each, Command)]))
+        return [each if isinstance(each, VrmError) else next(applied) for each in passed]
 
-    def _busy(self, run_ids: set[str]) -> dict[str, str]:
-        """Return those of the Runs that still have something open, each with one thing that is."""
-        if not run_ids:
-            return {}
-        found = [subject for machine, phases in _OPEN.items() for subject in self._runtime.find(machine, phases)]
-        return {str(each.run_id): f"{each.machine} {each.id} {each.phase}" for each in found if each.run_id in run_ids}
+    def control(self, event_digests: Sequence[str]) -> list[Controlled | VrmError]:
+        """Let published control events take effect, one after the other; each gets its answer or its own error."""
+        answers: list[Controlled | VrmError] = []
+        for digest in event_digests:
+            try:
+                answers.append(self._controlled(ControlEvent.read(self._artifacts.read(digest), digest)))
+            except VrmError as error:
+                answers.append(error)
+        return answers
+
+    def _controlled(self, event: ControlEvent) -> Controlled:
+        run = self._runtime.subject(Machine.RUN, event.run_id)
+        if run is None:
+            raise NotFoundError("run", event.run_id, "It was never admitted; admit it first.")
+        unresolved = self._runtime.find(Machine.AUTHORIZATION, [Phase.GRANTED], run.id)
+        ruling = rule(run, event, [subject.id for subject in unresolved])
+        if ruling.command is not None:
+            (answer,) = self._runtime.apply(self._epoch, [ruling.command])
+            if isinstance(answer, VrmError):
+                raise answer
+            run = self._runtime.subjects(Machine.RUN, [run.id])[run.id]
+        return Controlled(ruling.effect, run.phase, RunFacts.load(run.facts).control)
 
     def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
         """Authorize published proposals; each gets its authorization or its own error."""
@@ -117,9 +138,23 @@ class RunOwner:
             records = proposal.unpack()
             derive(records, authorization)  # what cannot be appended is not granted
             require_proofs(self._artifacts, records)
+            allowed = self._allowed(proposal, records)
         except VrmError as error:
             return error
-        return authorization, _grant_command(proposal, flow, authorization)
+        return authorization, _grant_command(proposal, flow, authorization, allowed)
+
+    def _allowed(self, proposal: Proposal, records: tuple[Record, ...]) -> Require:
+        """Return what the Run must be at the moment of the grant: RUNNING, or for closure just as it was read here."""
+        if proposal.authority is not Authority.RUNTIME_CLOSURE:
+            require_authority(proposal.authority, records, None, current=True)
+            return Require(machine=Machine.RUN, id=proposal.run_id, phase=Phase.RUNNING)
+        run = self._runtime.subject(Machine.RUN, proposal.run_id)
+        if run is not None and run.phase not in ENDS:
+            raise StaleError("run.phase", run.phase.value, "Closure needs a Run that is cancelling or failing.")
+        require_authority(proposal.authority, records, run, current=True)
+        if run is None:
+            raise NotFoundError("run", proposal.run_id, "It was never admitted; admit it first.")
+        return Require(machine=Machine.RUN, id=run.id, phase=run.phase, version=run.version)
 
     def _authorization(self, proposal: Proposal, flow: Flow, subject: Subject | None, digest: str) -> Authorization:
         primary = [record for record in proposal.unpack() if record.kind.noun == flow.primary]
@@ -195,14 +230,6 @@ class RunOwner:
             raise IntegrityError("record", wanted, "The Ledger holds other bytes than were authorized.")
 
 
-_OPEN: Final[dict[Machine, tuple[Phase, ...]]] = {
-    Machine.DECISION: tuple(set(phases_of(Machine.DECISION)) - {Phase.OUTCOME_COMMITTED, Phase.RETIRED}),
-    Machine.HANDOFF: tuple(set(phases_of(Machine.HANDOFF)) - {Phase.BOUND}),
-    Machine.ERASURE: tuple(set(phases_of(Machine.ERASURE)) - {Phase.CLOSED, Phase.RETIRED}),
-    Machine.AUTHORIZATION: (Phase.GRANTED,),
-}
-"""The phases in which a subject keeps its Run from ending."""
-
 _OF_THE_SPINE: Final = frozenset(
     (flow.machine, event)
     for flow in FLOWS.values()
@@ -211,11 +238,10 @@ _OF_THE_SPINE: Final = frozenset(
 _SPINE_ONLY: Final = frozenset({Machine.AUTHORIZATION, Machine.DECISION, Machine.ERASURE})
 
 
-def _ends(move: Move) -> bool:
-    return move.machine is Machine.RUN and move.event in {Event.COMPLETE, Event.FAIL}
-
-
 def _not_plain(command: Command) -> VrmError | None:
+    for move in command.moves:
+        if move.machine is Machine.RUN and move.event in CONTROL.values():
+            return InvalidInputError("command", f"run {move.event}", "Only a published control event does that.")
     made = [(part.machine, part.id) for part in command.creates if part.machine in _SPINE_ONLY]
     made += [
         (part.machine, part.id)
@@ -225,13 +251,6 @@ def _not_plain(command: Command) -> VrmError | None:
     if not made:
         return None
     return InvalidInputError("command", " ".join(made[0]), "Only a grant or its settlement does that.")
-
-
-def _too_early(command: Command, busy: Mapping[str, str]) -> VrmError | None:
-    for move in command.moves:
-        if _ends(move) and move.id in busy:
-            return StaleError("run", busy[move.id], "It is still open; close it before the Run ends.")
-    return None
 
 
 def _require_grantable(proposal: Proposal, flow: Flow, subject: Subject | None) -> None:
@@ -273,7 +292,7 @@ def _beginning(proposal: Proposal, authorization: Authorization, facts: str) -> 
     )
 
 
-def _grant_command(proposal: Proposal, flow: Flow, authorization: Authorization) -> Command:
+def _grant_command(proposal: Proposal, flow: Flow, authorization: Authorization, run: Require) -> Command:
     creates = [
         Create(
             machine=Machine.AUTHORIZATION,
@@ -300,7 +319,7 @@ def _grant_command(proposal: Proposal, flow: Flow, authorization: Authorization)
         )
     return Command(
         key=(Machine.AUTHORIZATION, str(authorization.id)),
-        requires=(Require(machine=Machine.RUN, id=proposal.run_id, phase=Phase.RUNNING),),
+        requires=(run,),
         creates=tuple(creates),
         moves=tuple(moves),
     )

@@ -48,12 +48,13 @@ class Spine:
         """Carry out direct appends in groups."""
         return [answer for group in chunks(appends, GROUP) for answer in self._coordinator.append_direct(group)]
 
-    def recover(self, runtime: RuntimeReader) -> list[AppendReceipt | VrmError]:
-        """Resolve every authorization that was granted and never settled; safe to run at any time, by anyone.
+    def recover(self, runtime: RuntimeReader, run_id: str | None = None) -> list[AppendReceipt | VrmError]:
+        """Resolve every authorization, or every one of a Run, that was granted and never settled.
 
-        They are appended in the order in which they were granted, because one may rest on what another one writes.
+        It is safe to run at any time, by anyone. They are appended in the order in which they were granted, because one
+        may rest on what another one writes.
         """
-        found = runtime.find(Machine.AUTHORIZATION, [Phase.GRANTED])
+        found = runtime.find(Machine.AUTHORIZATION, [Phase.GRANTED], run_id)
         waiting = sorted((Authorization.load(subject.body).granted_at, subject.id) for subject in found)
         return [answer for group in chunks(waiting, GROUP) for answer in self._settle([key for _, key in group])]
 

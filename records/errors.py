@@ -8,9 +8,11 @@
     ├── NotFoundError                an id that the store does not hold
     ├── IdentityConflictError        same identity or key, other bytes; nothing written
     ├── IntegrityError               stored rows contradict each other; fail closed
+    │   ├── IntegrityWaitError       ... as Ledger and Runtime that disagree on a Run's decisions; the Run waits
     │   └── SchemaError              ... as a schema that is missing, foreign, partial or of an unknown revision
     │       └── OutdatedSchemaError  ... as a whole one of an earlier revision, which `vrm migrate` brings up to date
     ├── IllegalTransitionError       a state machine has no such arrow
+    ├── CommitArbitrationBusyError   a grant of the Run is unresolved; nothing was changed
     ├── StaleError                   an expected version, generation or head has moved on
     ├── FencedError                  another owner has claimed the resource
     ├── EvidenceError                a bundle is incomplete or does not cross-validate
@@ -88,6 +90,10 @@ class IntegrityError(VrmError):
     """Stored rows contradict each other."""
 
 
+class IntegrityWaitError(IntegrityError):
+    """Ledger and Runtime do not hold the same decisions of a Run; it waits for a person and ends in no state."""
+
+
 class SchemaError(IntegrityError):
     """A database holds another schema than this program's, or a damaged one; nothing was touched."""
 
@@ -98,6 +104,10 @@ class OutdatedSchemaError(SchemaError):
 
 class IllegalTransitionError(VrmError):
     """The state machine has no arrow for this event from this phase."""
+
+
+class CommitArbitrationBusyError(VrmError):
+    """A grant of the Run is unresolved, so it cannot be paused now; recover the grant first."""
 
 
 class StaleError(VrmError):

@@ -131,6 +131,17 @@ class TerminalEvidenceKind(StrEnum):
     RUNTIME_FAILURE = "RUNTIME_FAILURE"
 
 
+def terminal_evidence(status: DecisionStatus) -> TerminalEvidenceKind | None:
+    """Return the kind of event that a decision of this status ended by; None where its own actor ended it."""
+    return _EVIDENCE.get(status)
+
+
+_EVIDENCE = {
+    DecisionStatus.CANCELLED: TerminalEvidenceKind.CANCEL_EVENT,
+    DecisionStatus.ACTOR_FAILED: TerminalEvidenceKind.RUNTIME_FAILURE,
+}
+
+
 class ExecutedActor(Model):
     """Who really answered: the model, the digest of its answer, and of the memory section that it was shown."""
 

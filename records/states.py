@@ -1,7 +1,12 @@
 """The state machines of the Runtime as one total function.
 
     run            (start) RUNNING --complete--> COMPLETED
-                           RUNNING --fail--> FAILED
+                           RUNNING --pause--> PAUSED --resume--> RUNNING
+                           RUNNING, PAUSED --cancel--> CANCELLING --cancelled--> CANCELLED
+                           RUNNING, PAUSED --begin_failing--> FAILING --failed--> FAILED
+                           CANCELLING --begin_failing--> FAILING
+                           RUNNING --amend_budget--> RUNNING
+                           PAUSED --amend_budget--> PAUSED
     activity       (start) READY --lease--> LEASED --begin--> RUNNING --complete--> COMMITTED
                    (start) AWAITING_ASSIGNMENT --assign--> READY
                            LEASED, RUNNING --expire--> READY
@@ -26,9 +31,9 @@
                            CLOSING --close_retired--> OPEN
 
 Rules: `next_phase` is defined for every (machine, phase, event) and raises for all pairs that are not drawn; a machine
-starts only in a phase marked (start); nobody assigns a phase. Cancellation, pause and campaign closure add arrows here
-and nowhere else. An event that ends an attempt at work (expire, no_commit, a retired grant) raises the fence, so that
-whoever still works on the old attempt is refused.
+starts only in a phase marked (start); nobody assigns a phase. What else may happen adds arrows here and nowhere else.
+An event that ends an attempt at work (expire, no_commit, a retired grant) raises the fence, so that whoever still works
+on the old attempt is refused. Control of a Run raises none: a grant that is unresolved is valid until it is settled.
 """
 
 from __future__ import annotations
@@ -55,7 +60,11 @@ class Phase(StrEnum):
     """Every phase of every machine."""
 
     RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
     COMPLETED = "COMPLETED"
+    CANCELLING = "CANCELLING"
+    CANCELLED = "CANCELLED"
+    FAILING = "FAILING"
     FAILED = "FAILED"
     AWAITING_ASSIGNMENT = "AWAITING_ASSIGNMENT"
     READY = "READY"
@@ -84,7 +93,13 @@ class Event(StrEnum):
     """Every event that moves a machine."""
 
     COMPLETE = "complete"
-    FAIL = "fail"
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    CANCELLED = "cancelled"
+    BEGIN_FAILING = "begin_failing"
+    FAILED = "failed"
+    AMEND_BUDGET = "amend_budget"
     ASSIGN = "assign"
     LEASE = "lease"
     BEGIN = "begin"
@@ -125,7 +140,17 @@ STARTS: Final[dict[Machine, frozenset[Phase]]] = {
 
 ARROWS: Final[dict[tuple[Machine, Phase, Event], Phase]] = {
     (Machine.RUN, Phase.RUNNING, Event.COMPLETE): Phase.COMPLETED,
-    (Machine.RUN, Phase.RUNNING, Event.FAIL): Phase.FAILED,
+    (Machine.RUN, Phase.RUNNING, Event.PAUSE): Phase.PAUSED,
+    (Machine.RUN, Phase.PAUSED, Event.RESUME): Phase.RUNNING,
+    (Machine.RUN, Phase.RUNNING, Event.CANCEL): Phase.CANCELLING,
+    (Machine.RUN, Phase.PAUSED, Event.CANCEL): Phase.CANCELLING,
+    (Machine.RUN, Phase.CANCELLING, Event.CANCELLED): Phase.CANCELLED,
+    (Machine.RUN, Phase.RUNNING, Event.BEGIN_FAILING): Phase.FAILING,
+    (Machine.RUN, Phase.PAUSED, Event.BEGIN_FAILING): Phase.FAILING,
+    (Machine.RUN, Phase.CANCELLING, Event.BEGIN_FAILING): Phase.FAILING,
+    (Machine.RUN, Phase.FAILING, Event.FAILED): Phase.FAILED,
+    (Machine.RUN, Phase.RUNNING, Event.AMEND_BUDGET): Phase.RUNNING,
+    (Machine.RUN, Phase.PAUSED, Event.AMEND_BUDGET): Phase.PAUSED,
     (Machine.ACTIVITY, Phase.AWAITING_ASSIGNMENT, Event.ASSIGN): Phase.READY,
     (Machine.ACTIVITY, Phase.READY, Event.LEASE): Phase.LEASED,
     (Machine.ACTIVITY, Phase.LEASED, Event.BEGIN): Phase.RUNNING,

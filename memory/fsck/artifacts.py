@@ -70,7 +70,10 @@ def _named(record: Record) -> Iterator[str]:
         case LegacyImport():
             kept = (each for each in record.artifacts if each.status is LegacyArtifactStatus.VERIFIED)
             yield from (artifact.sha256 for artifact in kept)
-        case RecallOutcome(blocked_proof_digest=str() as digest):
+        case (
+            RecallOutcome(blocked_proof_digest=str() as digest)
+            | RecallOutcome(terminal_evidence_digest=str() as digest)
+        ):
             yield digest
         case _:
             return

@@ -31,6 +31,7 @@ from store.runtime.port import RuntimeReader
 
 _GROUP: Final = 500
 _RUNS: Final = 20
+_OVER: Final = (Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
 _SETTLED: Final = (Phase.COMMITTED, Phase.RETIRED_NO_COMMIT)
 
 
@@ -100,7 +101,7 @@ class RuntimeBefore:
                     findings.note("unresolved", subject.id, "granted and not settled; recovery resolves it")
 
     def _put_runs(self, runtime: RuntimeReader) -> None:
-        for subject in scan_subjects(runtime, Machine.RUN, [Phase.COMPLETED, Phase.FAILED]):
+        for subject in scan_subjects(runtime, Machine.RUN, _OVER):
             try:
                 body = RunBody.load(subject.body)
             except VrmError:

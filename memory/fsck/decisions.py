@@ -8,11 +8,13 @@ not find a mistake in them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from memory.fsck.case import Case, Chunk
 from memory.fsck.codes import Code
 from memory.proofs import require_proofs
+from records.control import RunFacts
 from records.decisions import ContextItem, DecisionIntent, RecallContext, citation_id, memory_binding
 from records.errors import NotFoundError, VrmError
 from records.evidence import Attempt, Experience, Intervention
@@ -26,6 +28,9 @@ from store.recent import Recent
 
 Heads = dict[str, tuple[str, ...]]
 """Event, disposition and scope variant of each member of a snapshot, by memory id."""
+
+
+_EVIDENCE: Final = {"cancelled": "CANCEL_EVENT", "actor_failed": "RUNTIME_FAILURE"}
 
 
 class DecisionCheck:
@@ -104,6 +109,7 @@ def _check_outcomes(case: Case, chunk: Chunk) -> None:
     found = case.find(RecallContext, chunk.namespace, "intent_id", names)
     contexts = {str(context.intent_id): context for context in found.values()}
     answers = chunk.answers(outcomes)
+    controls = _controls(case, outcomes.values())
     for key, outcome in outcomes.items():
         intent, context = intents.get(str(outcome.intent_id)), contexts.get(str(outcome.intent_id))
         _check_context(case, key, outcome, context)
@@ -115,8 +121,33 @@ def _check_outcomes(case: Case, chunk: Chunk) -> None:
             receipt.authority is Authority.RUNTIME_CLOSURE
         ):
             faults.append(f"{outcome.decision_status} was written by authority {receipt.authority}")
+        faults += _evidence_faults(outcome, controls)
         for fault in faults:
             case.findings.add(Code.OUTCOME_ILLEGAL, key, fault)
+
+
+def _controls(case: Case, outcomes: Iterable[RecallOutcome]) -> dict[str, set[str]] | None:
+    """Return the control events of the Runs in which closure wrote an outcome, by Run; None without a Runtime."""
+    if case.runtime is None:
+        return None
+    closed = {str(outcome.run_id) for outcome in outcomes if outcome.terminal_evidence_digest is not None}
+    found: dict[str, set[str]] = {}
+    for run_id, run in (case.runtime.subjects(Machine.RUN, closed) if closed else {}).items():
+        try:
+            facts = RunFacts.load(run.facts)
+        except VrmError:
+            continue
+        found[run_id] = {ref.digest for ref in (facts.control, facts.superseded) if ref is not None}
+    return found
+
+
+def _evidence_faults(outcome: RecallOutcome, controls: dict[str, set[str]] | None) -> Iterator[str]:
+    """Yield what is wrong with the event that an outcome says it ended by."""
+    kind, digest = outcome.terminal_evidence_kind, outcome.terminal_evidence_digest
+    if (kind.value if kind else None) != _EVIDENCE.get(outcome.decision_status.value):
+        yield f"{outcome.decision_status} is not what {kind} ends with"
+    if digest is not None and controls is not None and digest not in controls.get(str(outcome.run_id), set()):
+        yield f"{digest} is no control event of its Run"
 
 
 def _check_context(case: Case, key: str, outcome: RecallOutcome, context: RecallContext | None) -> None:
@@ -148,8 +179,8 @@ def _intent_faults(outcome: RecallOutcome, intent: DecisionIntent, context: Reca
 
 
 def _proof_faults(case: Case, outcome: RecallOutcome) -> Iterator[str]:
-    """Yield what is wrong with the proof of a blocked source; bytes that are not there are another finding."""
-    if case.artifacts is None or outcome.blocked_proof_digest is None:
+    """Yield what is wrong with what an outcome rests on; bytes that are not there are another finding."""
+    if case.artifacts is None:
         return
     try:
         require_proofs(case.artifacts, [outcome])

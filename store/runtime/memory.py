@@ -30,13 +30,16 @@ class MemoryRuntime:
         found = {each: self._subjects.get((machine, each)) for each in subject_ids}
         return {each: subject for each, subject in found.items() if subject is not None}
 
-    def find(self, machine: Machine, phases: Iterable[Phase] = (), run_id: str | None = None) -> list[Subject]:
-        """Return the subjects in one of the phases, of one Run if given, sorted by id."""
+    def find(
+        self, machine: Machine, phases: Iterable[Phase] = (), run_id: str | Sequence[str] | None = None
+    ) -> list[Subject]:
+        """Return the subjects in one of the phases, of one or some Runs if given, sorted by id."""
         wanted = set(phases)
+        runs = {run_id} if isinstance(run_id, str) else None if run_id is None else set(run_id)
         return [
             subject
             for (kind, _), subject in sorted(self._subjects.items())
-            if kind is machine and (not wanted or subject.phase in wanted) and run_id in (None, subject.run_id)
+            if kind is machine and (not wanted or subject.phase in wanted) and (runs is None or subject.run_id in runs)
         ]
 
     def phase_counts(self) -> dict[str, dict[str, int]]:

@@ -28,8 +28,10 @@ class RuntimeReader(Protocol):
     def subjects(self, machine: Machine, subject_ids: Iterable[str]) -> dict[str, Subject]:
         """Return those subjects that exist, by id."""
 
-    def find(self, machine: Machine, phases: Iterable[Phase] = (), run_id: str | None = None) -> list[Subject]:
-        """Return the subjects in one of the phases (all, if none is given), of one Run if given, sorted by id."""
+    def find(
+        self, machine: Machine, phases: Iterable[Phase] = (), run_id: str | Sequence[str] | None = None
+    ) -> list[Subject]:
+        """Return the subjects in one of the phases (all, if none is given), of one or some Runs if given, by id."""
 
     def phase_counts(self) -> dict[str, dict[str, int]]:
         """Return how many subjects each machine has in each phase, for `vrm status`."""

@@ -43,16 +43,18 @@ class PostgresRuntimeReader:
         statement = f"SELECT {_NAMES} FROM {SCHEMA}.{table_name(machine)} WHERE id = ANY(%s)"
         return {row[0]: subject_of(machine, row) for row in self._rows(statement, [sorted(subject_ids)])}
 
-    def find(self, machine: Machine, phases: Iterable[Phase] = (), run_id: str | None = None) -> list[Subject]:
-        """Return the subjects in one of the phases, of one Run if given, sorted by id."""
+    def find(
+        self, machine: Machine, phases: Iterable[Phase] = (), run_id: str | Sequence[str] | None = None
+    ) -> list[Subject]:
+        """Return the subjects in one of the phases, of one or some Runs if given, sorted by id."""
         conditions, parameters = ["TRUE"], []
         wanted = [phase.value for phase in phases]
         if wanted:
             conditions.append("phase = ANY(%s)")
             parameters.append(cast("Any", wanted))
         if run_id is not None:
-            conditions.append("run_id = %s")
-            parameters.append(run_id)
+            conditions.append("run_id = ANY(%s)")
+            parameters.append(cast("Any", [run_id] if isinstance(run_id, str) else sorted(run_id)))
         statement = f"SELECT {_NAMES} FROM {SCHEMA}.{table_name(machine)} WHERE {' AND '.join(conditions)} ORDER BY id"
         return [subject_of(machine, row) for row in self._rows(statement, parameters)]
 

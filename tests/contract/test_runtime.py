@@ -115,7 +115,7 @@ class TestMoves:
         assert owner.get(Machine.RUN, owner.run) == before
 
     def test_subject_that_is_not_there(self, owner: Owner) -> None:
-        (answer,) = owner.apply(step(Machine.RUN, owner.run, Event.FAIL, Phase.FAILED))
+        (answer,) = owner.apply(step(Machine.RUN, owner.run, Event.FAILED, Phase.FAILED))
         assert isinstance(answer, NotFoundError)
 
     def test_end_of_an_attempt_raises_the_fence_and_refuses_the_old_one(self, owner: Owner) -> None:

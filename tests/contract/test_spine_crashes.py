@@ -16,12 +16,15 @@ import memory.campaigns
 import memory.spine
 from memory.fsck import fsck
 from records.base import KINDS
+from records.ids import RecallInputId
+from records.states import Phase
 from store.artifacts import ArtifactStore
 from store.ledger.memory import MemoryLedger
 from store.ledger.port import LedgerStore
 from store.runtime.memory import MemoryRuntime
 from store.runtime.port import RuntimeStore
 from tests.support.stack import Crash, Faults, Stack, Stores, effects
+from tests.support.stack_control import Staged, closure, ended, stop
 from tests.support.stack_decisions import ARMS, Study, learn
 from tests.support.stores import fresh_namespace
 
@@ -206,6 +209,34 @@ def every_decision(stores: Stores, step: int) -> Stack:
                 assert account(study) == wanted, (arm, faults.calls[at - 1], after)
     assert not stack.granted()
     return stack
+
+
+@pytest.mark.parametrize("fail", [False, True], ids=["cancel", "fail"])
+def test_closure_survives_a_crash_at_every_call(*, fail: bool) -> None:
+    """A decision's context is granted and not settled; each call of closure fails before and after it took effect."""
+    with in_memory() as stores:
+        recall_input = learn(Stack(stores, "space"), GOOD)
+        wanted, calls = closed_after(stores, recall_input, Faults(), fail=fail)
+        assert len(calls) > 5
+        for at in range(1, len(calls) + 1):
+            for after in (False, True):
+                faults = Faults(at, after)
+                assert closed_after(stores, recall_input, faults, fail=fail)[0] == wanted, (calls[at - 1], after)
+        require_clean(Stack(stores, "space"), stores.artifacts)
+
+
+def closed_after(
+    stores: Stores, recall_input: RecallInputId, faults: Faults, *, fail: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Close a Run with faults, then once more without; return what is left of it, and the calls."""
+    key = f"closed-{fail}-{faults.at}-{faults.after}"
+    stage = Staged(Study(Stack(stores, "space"), key, "memory", recall_input)).reach(Phase.CONTEXT_COMMITTING)
+    stop(stage.study.stack, stage.study.run_id, fail=fail)
+    with suppress(Crash):
+        closure(Stack(stores, "space", faults)).close(stage.study.run_id)
+    stage.study = Study(Stack(stores, "space"), key, "memory", recall_input)
+    ended(stage, fail=fail)
+    return account(stage.study), faults.calls
 
 
 def account(study: Study) -> dict[str, Any]:

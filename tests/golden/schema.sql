@@ -862,7 +862,7 @@ CREATE TABLE runtime."references" (
 CREATE TABLE runtime.runs (
 	id TEXT NOT NULL,
 	run_id TEXT,
-	phase TEXT NOT NULL CHECK (phase IN ('RUNNING', 'COMPLETED', 'FAILED')),
+	phase TEXT NOT NULL CHECK (phase IN ('RUNNING', 'PAUSED', 'COMPLETED', 'CANCELLING', 'CANCELLED', 'FAILING', 'FAILED')),
 	version BIGINT NOT NULL,
 	generation BIGINT NOT NULL,
 	fence BIGINT NOT NULL,

@@ -301,6 +301,12 @@ class Study:
             found = stored[0].load()
             assert isinstance(found, RecallContext)
             return found
+        context = self.recalled()
+        self.carry(Transition.APPEND_CONTEXT, Authority.NORMAL, context)
+        return context
+
+    def recalled(self) -> RecallContext:
+        """Return the context that recall proposes."""
         retriever = DecisionPointRetriever(
             self.stack.stores.ledger,
             self.stack.stores.artifacts,
@@ -311,7 +317,6 @@ class Study:
         )
         recall = retriever.propose(self.intent, self.request, retriever.load(self.recall_input), now=NOW)
         assert isinstance(recall, Recall), recall
-        self.carry(Transition.APPEND_CONTEXT, Authority.NORMAL, recall.context)
         return recall.context
 
     def verified(self, answer: PlannerAnswer, context: RecallContext | None) -> Verified:

@@ -110,7 +110,8 @@ def test_completion_replays_and_a_failed_run_stays_failed() -> None:
     house = House()
     assert house.do(completion(RUN.id), completion(RUN.id)) == [Applied(replayed=False), Applied(replayed=True)]
     other = House()
-    fail = Move(machine=Machine.RUN, id=RUN.id, event=Event.FAIL, generation=1, fence=1)
-    other.do(Command(moves=(fail,)))
+    failing = (Event.BEGIN_FAILING, Event.FAILED)
+    moves = tuple(Move(machine=Machine.RUN, id=RUN.id, event=event, generation=1, fence=1) for event in failing)
+    other.do(Command(moves=moves))
     (answer,) = other.runtime.apply(other.epoch, [completion(RUN.id)])
     assert isinstance(answer, IllegalTransitionError)

@@ -63,7 +63,7 @@ def test_every_phase_and_event_is_used() -> None:
 
 def test_terminal_phases_stay() -> None:
     ends = {
-        Machine.RUN: {Phase.COMPLETED, Phase.FAILED},
+        Machine.RUN: {Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED},
         Machine.ACTIVITY: {Phase.COMMITTED},
         Machine.DECISION: {Phase.RETIRED, Phase.OUTCOME_COMMITTED},
         Machine.HANDOFF: {Phase.BOUND},

@@ -1,4 +1,4 @@
-"""Erasures have their machine, and tables that move are guarded."""
+"""Erasures have their machine, Runs are controlled, and tables that move are guarded."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from store.migrations.steps import Steps
 
 revision = "2"
 down_revision = "1"
-definition_digest = "6e8ed2f68cdd3292c67638e5c2976845d8fedd4847b770e1d813bc2982af15dd"
+definition_digest = "32ce82ed6c5e9795eff4835a8cd7214a868784655571d0b90ef5479e8a1eab80"
 
 
 def upgrade(steps: Steps) -> None:
     """Make what is new; subjects that are there stay as they are."""
     steps.run_file(Path(__file__).with_suffix(".sql"))
+    phases = "'RUNNING', 'PAUSED', 'COMPLETED', 'CANCELLING', 'CANCELLED', 'FAILING', 'FAILED'"
+    steps.replace_check("runs", "phase", f"phase IN ({phases})")
