@@ -8,17 +8,22 @@ Rules kept here:
 - a Run ends only when none of its decisions, handoffs, erasures and grants is open (spec 6.3);
 - an attempt whose grant is unresolved gets no second one: the same proposal is answered with the same authorization,
   any other is stale;
-- a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in.
+- a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in;
+- a grant whose attempt was retired is settled alone; what becomes of its handoff is said by a proof of the Store, which
+  is read again before it closes anything, and bytes are let go by a decision over what is read here (`memory.handoffs`,
+  `memory.releases`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from memory.derive import derive
+from memory.handoffs import PROVED, closing, retired_attempts
 from memory.ports import Clock
-from memory.proofs import require_proofs
+from memory.proofs import require_current, require_proofs
+from memory.releases import Release, is_of_a_work_item, read_holding, release_decision, require_released
 from records.appends import AppendReceipt, Proposal
 from records.canonical import canonical_bytes, parse_canonical
 from records.errors import (
@@ -30,18 +35,21 @@ from records.errors import (
     VrmError,
 )
 from records.flows import FLOWS, Flow, require_legal
+from records.handoffs import read_proof
 from records.runtime import Applied, Authorization, Command, Create, Move, Require, Subject
 from records.states import Event, Machine, Phase, phases_of
 from store.artifacts import ArtifactStore
-from store.ledger.port import LedgerReader
+from store.ledger.port import OpenLedger
 from store.runtime.port import RuntimeStore
+
+T = TypeVar("T")
 
 
 class RunOwner:
     """Owns the Runtime transitions of one shard of Runs."""
 
     def __init__(
-        self, runtime: RuntimeStore, ledger: LedgerReader, artifacts: ArtifactStore, clock: Clock, holder: str
+        self, runtime: RuntimeStore, ledger: OpenLedger, artifacts: ArtifactStore, clock: Clock, holder: str
     ) -> None:
         """Claim the shard; whoever owned it before is refused from now on."""
         self._runtime = runtime
@@ -53,7 +61,7 @@ class RunOwner:
     def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
         """Carry out Runtime commands that concern no append; each gets its answer or its own error."""
         busy = self._busy({move.id for command in commands for move in command.moves if _ends(move)})
-        refused = [_not_plain(command) or _too_early(command, busy) for command in commands]
+        refused = [_not_plain(command) or _too_early(command, busy) or self._held(command) for command in commands]
         plain = [command for command, error in zip(commands, refused, strict=True) if error is None]
         answers = iter(self._runtime.apply(self._epoch, plain))
         return [next(answers) if error is None else error for error in refused]
@@ -64,6 +72,13 @@ class RunOwner:
             return {}
         found = [subject for machine, phases in _OPEN.items() for subject in self._runtime.find(machine, phases)]
         return {str(each.run_id): f"{each.machine} {each.id} {each.phase}" for each in found if each.run_id in run_ids}
+
+    def _held(self, command: Command) -> VrmError | None:
+        """Refuse to release a reference by which a work item holds its profile: its handoff's release does that."""
+        ids = [move.id for move in command.moves if move.machine is Machine.REFERENCE]
+        found = self._runtime.subjects(Machine.REFERENCE, ids) if ids else {}
+        held = next((subject.id for subject in found.values() if is_of_a_work_item(subject)), None)
+        return None if held is None else InvalidInputError("reference", held, "Release the handoff of its work item.")
 
     def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
         """Authorize published proposals; each gets its authorization or its own error."""
@@ -81,21 +96,51 @@ class RunOwner:
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Settle authorizations by what the Ledger holds; each gets its receipt or its own error."""
         subjects = self._runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
-        answers: list[AppendReceipt | VrmError] = []
-        commands: list[tuple[int, Command]] = []
-        for place, authorization_id in enumerate(authorization_ids):
+        settled: dict[str, tuple[Authorization, AppendReceipt] | VrmError] = {}
+        for authorization_id in authorization_ids:
             try:
-                receipt, command = self._settlement(authorization_id, subjects.get(authorization_id))
+                settled[authorization_id] = self._answered(authorization_id, subjects.get(authorization_id))
             except VrmError as error:
-                answers.append(error)
+                settled[authorization_id] = error
+        known = {key: answer for key, answer in settled.items() if not isinstance(answer, VrmError)}
+        over = retired_attempts(self._runtime, [authorization for authorization, _ in known.values()])
+        commands = [_settlement(*answer, is_over=key in over) for key, answer in known.items()]
+        results = dict(zip(known, self._runtime.apply(self._epoch, commands), strict=True))
+        return [_settled(settled[key], results.get(key)) for key in authorization_ids]
+
+    def resolve(self, proof_digests: Sequence[str]) -> list[Applied | VrmError]:
+        """Close retired attempts of handoffs by published proofs of the Store; each gets its answer or an error."""
+        return self._decided(proof_digests, self._closing)
+
+    def release(self, releases: Sequence[Release]) -> list[Applied | VrmError]:
+        """Release handoffs with the references they bound; each gets its answer, or why it is kept."""
+        return self._decided(releases, self._releasing)
+
+    def _decided(self, items: Sequence[T], decide: Callable[[T], Command | None]) -> list[Applied | VrmError]:
+        """Carry out the command that is decided for each item; no command is a replay."""
+        answers: list[Applied | VrmError] = [Applied(replayed=True)] * len(items)
+        commands: list[tuple[int, Command]] = []
+        for place, item in enumerate(items):
+            try:
+                command = decide(item)
+            except VrmError as error:
+                answers[place] = error
                 continue
-            answers.append(receipt)
-            commands.append((place, command))
+            commands += [] if command is None else [(place, command)]
         results = self._runtime.apply(self._epoch, [command for _, command in commands])
         for (place, _), result in zip(commands, results, strict=True):
-            if isinstance(result, VrmError):
-                answers[place] = result
+            answers[place] = result
         return answers
+
+    def _closing(self, digest: str) -> Command | None:
+        proof = read_proof(self._artifacts.read(digest), digest)
+        handoff = self._runtime.subject(Machine.HANDOFF, proof.request.handoff_id)
+        with self._ledger.reading() as reader:
+            return closing(handoff, proof, digest, reader)
+
+    def _releasing(self, release: Release) -> Command:
+        holding = read_holding(self._runtime, self._ledger, release)
+        return require_released(release_decision(holding, release.ground, self._clock()), release.handoff_id)
 
     def _prepare(self, digest: str) -> tuple[Authorization, Command | None] | VrmError:
         try:
@@ -117,6 +162,7 @@ class RunOwner:
             records = proposal.unpack()
             derive(records, authorization)  # what cannot be appended is not granted
             require_proofs(self._artifacts, records)
+            require_current(self._artifacts, records, parse_canonical(subject.facts) if subject else {})
         except VrmError as error:
             return error
         return authorization, _grant_command(proposal, flow, authorization)
@@ -151,7 +197,7 @@ class RunOwner:
         stored = self._runtime.subject(Machine.AUTHORIZATION, latest)
         return None if stored is None else (stored.phase, Authorization.load(stored.body))
 
-    def _settlement(self, authorization_id: str, subject: Subject | None) -> tuple[AppendReceipt, Command]:
+    def _answered(self, authorization_id: str, subject: Subject | None) -> tuple[Authorization, AppendReceipt]:
         if subject is None:
             raise NotFoundError("authorization", authorization_id, "It was never granted.")
         authorization = Authorization.load(subject.body)
@@ -161,29 +207,8 @@ class RunOwner:
         if receipt.permit_digest != authorization.canonical_digest:
             raise IntegrityError("receipt", authorization_id, "The receipt answers another authorization.")
         self._read_back(authorization, receipt)
-        flow = FLOWS[authorization.transition]
-        if receipt.committed:
-            own, other, settled = Event.COMMIT, flow.committed, Phase.COMMITTED
-        else:
-            own, other = Event.RETIRE, (flow.retired or {}).get(authorization.origin_phase)
-            settled = Phase.RETIRED_NO_COMMIT
-        if other is None:
-            raise IntegrityError("flow", flow.transition.value, "It has no event for this end of a grant.")
-        command = Command(
-            key=(Machine.AUTHORIZATION, authorization_id),
-            key_phase=settled,
-            moves=(
-                Move(machine=Machine.AUTHORIZATION, id=authorization_id, event=own, generation=1, fence=1),
-                Move(
-                    machine=authorization.machine,
-                    id=authorization.subject_id,
-                    event=other,
-                    generation=authorization.generation,
-                    fence=authorization.fence,
-                ),
-            ),
-        )
-        return receipt, command
+        _end_of_grant(authorization, receipt)
+        return authorization, receipt
 
     def _read_back(self, authorization: Authorization, receipt: AppendReceipt) -> None:
         wanted = authorization.expected_id if receipt.committed else str(receipt.no_commit_id)
@@ -197,7 +222,7 @@ class RunOwner:
 
 _OPEN: Final[dict[Machine, tuple[Phase, ...]]] = {
     Machine.DECISION: tuple(set(phases_of(Machine.DECISION)) - {Phase.OUTCOME_COMMITTED, Phase.RETIRED}),
-    Machine.HANDOFF: tuple(set(phases_of(Machine.HANDOFF)) - {Phase.BOUND}),
+    Machine.HANDOFF: tuple(set(phases_of(Machine.HANDOFF)) - {Phase.BOUND, Phase.ABANDONED, Phase.RELEASED}),
     Machine.ERASURE: tuple(set(phases_of(Machine.ERASURE)) - {Phase.CLOSED, Phase.RETIRED}),
     Machine.AUTHORIZATION: (Phase.GRANTED,),
 }
@@ -207,7 +232,7 @@ _OF_THE_SPINE: Final = frozenset(
     (flow.machine, event)
     for flow in FLOWS.values()
     for event in (flow.granted, flow.committed, *(flow.retired or {}).values())
-)
+) | {(Machine.HANDOFF, event) for event in (*PROVED, Event.RELEASE)}
 _SPINE_ONLY: Final = frozenset({Machine.AUTHORIZATION, Machine.DECISION, Machine.ERASURE})
 
 
@@ -224,7 +249,7 @@ def _not_plain(command: Command) -> VrmError | None:
     ]
     if not made:
         return None
-    return InvalidInputError("command", " ".join(made[0]), "Only a grant or its settlement does that.")
+    return InvalidInputError("command", " ".join(made[0]), "Only a grant, its settlement or a proof does that.")
 
 
 def _too_early(command: Command, busy: Mapping[str, str]) -> VrmError | None:
@@ -258,6 +283,42 @@ def _require_attempt(proposal: Proposal, current: tuple[int, int]) -> None:
             f"generation {proposal.generation}, fence {proposal.fence}",
             f"The subject is at generation {current[0]}, fence {current[1]}; this attempt is over.",
         )
+
+
+def _end_of_grant(authorization: Authorization, receipt: AppendReceipt) -> tuple[Event, Event, Phase]:
+    """Return the event of the authorization, that of its subject, and the phase the authorization comes to."""
+    flow = FLOWS[authorization.transition]
+    if receipt.committed:
+        own, other, phase = Event.COMMIT, flow.committed, Phase.COMMITTED
+    else:
+        own, other = Event.RETIRE, (flow.retired or {}).get(authorization.origin_phase)
+        phase = Phase.RETIRED_NO_COMMIT
+    if other is None:
+        raise IntegrityError("flow", flow.transition.value, "It has no event for this end of a grant.")
+    return own, other, phase
+
+
+def _settlement(authorization: Authorization, receipt: AppendReceipt, *, is_over: bool) -> Command:
+    """Settle a grant together with its subject; alone, if the attempt that it was given to is over."""
+    own, other, phase = _end_of_grant(authorization, receipt)
+    key = Machine.AUTHORIZATION, str(authorization.id)
+    settled = Move(machine=key[0], id=key[1], event=own, generation=1, fence=1)
+    moved = Move(
+        machine=authorization.machine,
+        id=authorization.subject_id,
+        event=other,
+        generation=authorization.generation,
+        fence=authorization.fence,
+    )
+    return Command(key=key, key_phase=phase, moves=(settled,) if is_over else (settled, moved))
+
+
+def _settled(
+    answer: tuple[Authorization, AppendReceipt] | VrmError, result: Applied | VrmError | None
+) -> AppendReceipt | VrmError:
+    if isinstance(answer, VrmError):
+        return answer
+    return result if isinstance(result, VrmError) else answer[1]
 
 
 def _beginning(proposal: Proposal, authorization: Authorization, facts: str) -> Create:
