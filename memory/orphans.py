@@ -63,14 +63,23 @@ class Orphans:
         answers = dict(zip(known, self._owner.apply([retirement(found[each]) for each in known]), strict=True))
         return [answers.get(each) or _unknown(each) for each in handoff_ids]
 
-    def recover(self) -> list[StoreProof | VrmError]:
-        """Drain, prove and close every retired attempt; each gets the proof that closed it, or its own error."""
+    def recover(self) -> dict[str, StoreProof | VrmError]:
+        """Drain, prove and close every retired attempt.
+
+        Returns:
+            By handoff the proof that closed it, or its own error; it stays retired then.
+        """
         self._spine.recover(self._runtime)
+        return self.close()
+
+    def close(self) -> dict[str, StoreProof | VrmError]:
+        """Prove and close every retired attempt that is drained; one that is not keeps its error."""
         handoffs = self._runtime.find(Machine.HANDOFF, [Phase.RETIRED])
         answers = self._proofs(handoffs)
         proofs = [answer for answer in answers if not isinstance(answer, VrmError)]
         closed = iter(self._owner.resolve(self._artifacts.publish_many([proof.canonical for proof in proofs])))
-        return [answer if isinstance(answer, VrmError) else _or_error(answer, next(closed)) for answer in answers]
+        ended = [answer if isinstance(answer, VrmError) else _or_error(answer, next(closed)) for answer in answers]
+        return {handoff.id: answer for handoff, answer in zip(handoffs, ended, strict=True)}
 
     def abandon(self, abandonments: Sequence[Abandonment]) -> list[AppendReceipt | VrmError]:
         """Give up what was proved absent, for good; each gets the receipt of its append or its own error."""

@@ -1,0 +1,417 @@
+"""The two ends of a handoff, abandonment and release, on both adapters (spec 8.1, VRM-W09)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from memory.fsck import Code, fsck
+from memory.orphans import Abandonment
+from memory.ports import all_good
+from memory.releases import HeldElsewhere, Kept, Release, RetentionEnded
+from records.appends import Append, AppendReceipt, Proposal
+from records.canonical import canonical_bytes, parse_canonical
+from records.errors import (
+    IllegalTransitionError,
+    IntegrityError,
+    InvalidInputError,
+    NotFoundError,
+    StaleError,
+    VrmError,
+)
+from records.flows import Authority, Transition
+from records.handoffs import AbandonedPresent, AbandonmentProof, QueuedPresent
+from records.ids import ExperienceId, HandoffId, ReceiptId, WorkItemId
+from records.ingestion import AbandonedReceipt, ReceiptDisposition
+from records.outcomes import NoCommitReason
+from records.runtime import Applied, Command, Create, Move, reference_id
+from records.states import Event, Machine, Phase
+from records.values import PolicyIdentity, ProofRef
+from store.ledger.port import Request
+from tests.support.samples import PROFILE, Common
+from tests.support.stack import Crash, Stack, record_of
+from tests.support.stack_handoffs import CutAt, Scene
+from tests.support.stores import expect
+from tests.support.trials import digest
+from tests.support.variant_samples import make_abandoned
+
+pytestmark = pytest.mark.parametrize(
+    ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
+)
+
+
+def abandoned(scene: Scene) -> Scene:
+    """Give every handoff up."""
+    answers = scene.stack.orphans.abandon(scene.abandonments())
+    assert all(expect(AppendReceipt, each).committed for each in answers)
+    return scene
+
+
+def kept_back(stack: Stack) -> list[Proposal]:
+    """Let the spine of a stack carry nothing; what it is given is kept in the list."""
+    kept: list[Proposal] = []
+
+    def keep(proposals: Sequence[Proposal], fences: object = ()) -> list[Any]:  # noqa: ARG001  # as the spine's
+        kept.extend(proposals)
+        return []
+
+    stack.spine.carry = keep  # type: ignore[method-assign]
+    return kept
+
+
+class TestAbandonment:
+    """Absence proved, a cause published: one honest receipt, and never a retry."""
+
+    @pytest.mark.parametrize("step", ["opened", "granted"])
+    def test_vrm_w09_an_experience_keeps_one_honest_receipt(self, stack: Stack, step: str) -> None:
+        scene = abandoned(Scene(stack).cut(step).absent())
+        assert scene.phases() == {Phase.ABANDONED}
+        receipts = scene.stack.load("distillation-receipt")
+        assert [each.disposition for each in receipts] == [ReceiptDisposition.ABANDONED] * 2
+        assert {each.reasons for each in receipts} == {("source_run_cancelled",)}
+        assert not scene.stack.load("distillation-work-item")
+        proof = AbandonmentProof.load(scene.stack.stores.artifacts.read(receipts[0].proof.digest))
+        assert (proof.request.experience_id, proof.retry) == (receipts[0].experience_id, "never")
+        scene.finish()
+        assert {each.phase for each in scene.handoffs()} == {Phase.ABANDONED}
+        assert not scene.stack.load("distillation-work-item")
+        scene.require_clean()
+
+    def test_vrm_w09_no_retry_is_possible(self, stack: Stack) -> None:
+        """A worker that still holds the item, and knows the attempt it would be, gets no grant."""
+        scene = Scene(stack).cut("opened").absent()
+        kept = kept_back(scene.stack)
+        with pytest.raises(ValueError, match="zip"):  # nothing was answered
+            scene.stack.campaigns.ingest(scene.run_id, lambda _done: None)
+        assert {each.transition for each in kept} == {Transition.ENQUEUE_DISTILLATION}
+        scene.stack = Stack(stack.stores, stack.namespace)
+        abandoned(scene)
+        before = scene.stack.state()
+        answers = scene.stack.spine.carry(kept)
+        assert len(answers) == 2
+        assert all(isinstance(each, IllegalTransitionError) for each in answers)
+        scene.ingest()
+        assert scene.stack.state() == before
+
+    @pytest.mark.parametrize(
+        ("name", "after"),
+        [
+            ("RunOwner.grant", False), ("RunOwner.grant", True), ("CommitCoordinator.append_granted", True),
+            ("RunOwner.reconcile", True),
+        ],
+    )  # fmt: skip
+    def test_vrm_w09_a_cut_abandonment_goes_on(self, stack: Stack, name: str, after: bool) -> None:
+        scene = Scene(stack).cut("opened").absent()
+        wanted = scene.abandonments()
+        with pytest.raises(Crash):
+            Stack(stack.stores, stack.namespace, CutAt(name=name, after=after)).orphans.abandon(wanted)
+        scene.stack = Stack(stack.stores, stack.namespace)
+        scene.stack.recover()
+        if not after:
+            abandoned(scene)
+        assert scene.phases() == {Phase.ABANDONED}
+        assert len(scene.stack.load("distillation-receipt")) == 2
+        scene.finish()
+        scene.require_clean()
+
+    def test_vrm_w09_a_retired_abandonment_is_closed_by_its_receipt(self, stack: Stack) -> None:
+        """ABANDONED_PRESENT: what had committed before the drain is recovered, without an item."""
+        scene = Scene(stack).cut("opened").absent()
+        cut = CutAt(name="CommitCoordinator.append_granted", after=True)
+        with pytest.raises(Crash):
+            Stack(stack.stores, stack.namespace, cut).orphans.abandon(scene.abandonments())
+        scene.stack = Stack(stack.stores, stack.namespace)
+        assert scene.phases() == {Phase.ABANDONING}
+        scene.retire()
+        assert scene.attempts() == {(3, 3)}
+        proofs = [expect(AbandonedPresent, each) for each in scene.recovered()]
+        assert {each.receipt_id for each in proofs} == {each.id for each in scene.stack.load("distillation-receipt")}
+        assert scene.phases() == {Phase.ABANDONED}
+        scene.finish()
+        scene.require_clean()
+
+    def test_vrm_w09_an_abandonment_that_was_refused_is_proved_anew(self, stack: Stack) -> None:
+        """Retired before it was appended, it is a no-commit; the next one rests on a proof of its own attempt."""
+        scene = Scene(stack).cut("opened").absent()
+        first = scene.proofs()
+        with pytest.raises(Crash):
+            Stack(stack.stores, stack.namespace, CutAt(name="RunOwner.grant", after=True)).orphans.abandon(
+                scene.abandonments()
+            )
+        scene.stack = Stack(stack.stores, stack.namespace)
+        scene.absent()
+        assert not set(first) & set(scene.proofs())
+        assert scene.attempts() == {(3, 3)}
+        reasons = {each.reason for each in scene.stack.load("no-commit-receipt")}
+        assert reasons == {NoCommitReason.PRECONDITION_CONFLICT}
+        abandoned(scene)
+        scene.finish()
+        scene.require_clean()
+
+    def test_vrm_w09_only_what_was_proved_absent_is_abandoned(self, stack: Stack) -> None:
+        scene = Scene(stack).cut("opened")
+        wanted = [*scene.abandonments(), Abandonment(HandoffId.derive({"made": "up"}), scene.cause(), "no_such")]
+        before = scene.stack.state()
+        assert [type(each) for each in scene.stack.orphans.abandon(wanted)] == [StaleError, StaleError, NotFoundError]
+        assert scene.stack.state() == before
+        scene.retire()
+        assert [type(each) for each in scene.stack.orphans.abandon(wanted)][:2] == [StaleError] * 2
+
+
+class Forged:
+    """An abandonment whose proposal is made by hand, with one part exchanged."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.handoff, self.other = scene.handoffs()
+        scene.stack = Stack(scene.stack.stores, scene.stack.namespace)
+        kept = kept_back(scene.stack)
+        with pytest.raises(StopIteration):
+            scene.stack.orphans.abandon(scene.abandonments()[:1])
+        scene.stack = Stack(scene.stack.stores, scene.stack.namespace)
+        self.proposal = kept[0]
+        self.receipt: AbandonedReceipt = expect(AbandonedReceipt, self.proposal.unpack()[0])
+        self.proof = AbandonmentProof.load(self.publish_read(self.receipt.proof.digest))
+
+    def publish_read(self, name: str) -> bytes:
+        return self.scene.stack.stores.artifacts.read(name)
+
+    def publish(self, data: bytes) -> str:
+        return self.scene.stack.stores.artifacts.publish(data)
+
+    def offer(self, receipt: AbandonedReceipt, **changes: Any) -> Any:
+        proposal = self.proposal.model_copy(update={"records": Proposal.bodies((receipt,)), **changes})
+        return self.scene.stack.owner.grant([self.publish(proposal.canonical)])[0]
+
+    def with_proof(self, data: bytes) -> AbandonedReceipt:
+        return self.receipt.model_copy(
+            update={"proof": ProofRef(ref=self.receipt.proof.ref, digest=self.publish(data))}
+        )
+
+    def bent_proof(self, **changes: Any) -> AbandonedReceipt:
+        return self.with_proof(self.proof.model_copy(update=changes).canonical)
+
+    def bent_request(self, **changes: Any) -> AbandonedReceipt:
+        return self.bent_proof(request=self.proof.request.model_copy(update=changes))
+
+
+def forge(scene: Scene, transition: Transition, authority: Authority, record: Any) -> None:
+    """Write a record as somebody with the Ledger's password could: by a legal row, and asked by no guard."""
+    store = scene.stack.stores.ledger
+    append = Append.direct(transition, f"forged/{record.id}", (record,))
+    epoch = store.claim(f"forger/{scene.stack.namespace}", "test")
+    all_good(store.commit(epoch, [Request(dataclasses.replace(append, authority=authority))]))
+
+
+class TestIntegrityCheck:
+    """What no flow writes is found, whoever wrote it."""
+
+    def found(self, scene: Scene) -> set[Code]:
+        with scene.stack.stores.ledger.reading() as reader:
+            return {each.code for each in fsck(reader, None, None, namespace=scene.stack.namespace).violations}
+
+    def test_vrm_w09_an_abandoned_receipt_comes_by_its_own_flow(self, stack: Stack) -> None:
+        scene = Scene(stack)
+        experience = scene.stack.load("experience")[0]
+        receipt = make_abandoned(Common(stack.namespace), experience)
+        forge(scene, Transition.RECEIPT_NOT_QUEUED, Authority.DIRECT, receipt)
+        assert self.found(scene) == {Code.RECEIPT_ILLEGAL}
+
+    def test_vrm_w09_what_was_abandoned_has_no_item(self, stack: Stack) -> None:
+        scene = Scene(stack).cut("opened").absent()
+        kept = kept_back(scene.stack)
+        with pytest.raises(ValueError, match="zip"):  # nothing was answered
+            scene.ingest()
+        scene.stack = Stack(stack.stores, stack.namespace)
+        abandoned(scene)
+        assert not self.found(scene)
+        item = next(each for each in kept[0].unpack() if each.kind.noun == "distillation-work-item")
+        forge(scene, Transition.ENQUEUE_DISTILLATION, Authority.HANDOFF_ATTEMPT, item)
+        assert Code.WORK_ITEM_UNRECEIPTED in self.found(scene)
+
+
+class TestForgedAbandonment:
+    """A proof that is foreign, stale, swapped or not there gets no grant, and nothing is written."""
+
+    def test_vrm_w09_the_proof_must_be_the_own(self, stack: Stack) -> None:
+        scene = Scene(stack).cut("opened").absent()
+        forged = Forged(scene)
+        first, second = scene.proofs()
+        own = scene.stack.stores.artifacts.read(first)
+        again = forged.publish(own.replace(b'"frontier":', b'"frontier":1'))
+        queued = QueuedPresent.build(
+            request=forged.proof.request, frontier=1, receipt_id=ReceiptId.derive({"a": 1}),
+            receipt_digest=digest("a"), sidecar_id="enqueue-transaction:" + "0" * 64, sidecar_digest=digest("b"),
+        )  # fmt: skip
+        wrong = {
+            "never published": (forged.receipt.model_copy(
+                update={"proof": ProofRef(ref=forged.receipt.proof.ref, digest=digest("never"))}), NotFoundError),
+            "no proof at all": (forged.with_proof(b"{}"), InvalidInputError),
+            "not canonical": (forged.with_proof(forged.proof.canonical + b" "), IntegrityError),
+            "absence of the other": (forged.bent_proof(absence=second), IntegrityError),
+            "absence at another frontier": (forged.bent_proof(absence=again), StaleError),
+            "absence never published": (forged.bent_proof(absence=digest("never")), NotFoundError),
+            "presence": (forged.bent_proof(absence=forged.publish(queued.canonical)), IntegrityError),
+            "no cause": (forged.bent_proof(cause=ProofRef(ref="c", digest=digest("never"))), NotFoundError),
+            "a later retry": (
+                forged.with_proof(forged.proof.canonical.replace(b'"never"', b'"later"')), InvalidInputError),
+            "another item": (forged.bent_request(work_item_id=WorkItemId.derive({"made": "up"})), IntegrityError),
+        }  # fmt: skip
+        before = scene.stack.state()
+        for name, (receipt, error) in wrong.items():
+            answer = forged.offer(receipt)
+            assert isinstance(answer, error), (name, answer)
+        assert scene.stack.state() == before
+        assert not isinstance(forged.offer(forged.receipt), VrmError)
+
+    def test_vrm_w09_the_receipt_must_be_of_the_handoff(self, stack: Stack) -> None:
+        scene = Scene(stack).cut("opened").absent()
+        forged = Forged(scene)
+        other = parse_canonical(forged.other.body)
+        policy = PolicyIdentity(policy_id="lenient", version="1", digest=digest("lenient"))
+        attempt = ProofRef(ref="enqueue-attempt:" + "0" * 64, digest=forged.receipt.proof.digest)
+        changes: list[dict[str, Any]] = [
+            {"experience_id": ExperienceId.check(other["experience_id"])},
+            {"abandoned_work_item_id": WorkItemId.check(other["work_item_id"])},
+            {"abandoned_payload_digest": digest("other")},
+            {"policy": policy},
+            {"proof": attempt},
+        ]
+        before = scene.stack.state()
+        for change in changes:
+            answer = forged.offer(forged.receipt.model_copy(update=change))
+            assert isinstance(answer, IntegrityError), (change, answer)
+        assert isinstance(forged.offer(forged.receipt, generation=1, fence=1), StaleError)
+        assert isinstance(forged.offer(forged.receipt, authority=Authority.HANDOFF_ATTEMPT), InvalidInputError)
+        assert scene.stack.state() == before
+
+    def test_vrm_w09_a_retry_outdates_the_proof(self, stack: Stack) -> None:
+        scene = Scene(stack).cut("opened").absent()
+        forged = Forged(scene)
+        scene.ingest()
+        before = scene.stack.state()
+        assert isinstance(forged.offer(forged.receipt), StaleError | IllegalTransitionError)
+        assert isinstance(scene.stack.orphans.abandon(scene.abandonments())[0], StaleError)
+        assert scene.stack.state() == before
+
+    def test_vrm_w09_what_came_to_be_meanwhile_is_a_typed_no_commit(self, stack: Stack) -> None:
+        """A receipt that slipped in after absence was proved refuses the abandonment inside the transaction."""
+        scene = Scene(stack).cut("opened").absent()
+        experience = record_of(scene.stack, parse_canonical(scene.handoffs()[0].body)["experience_id"])
+        scene.stack.campaigns._receipts(
+            [(experience, (ReceiptDisposition.DEFERRED, ("by-hand",)))]  # type: ignore[list-item]
+        )
+        answers = [expect(AppendReceipt, each) for each in scene.stack.orphans.abandon(scene.abandonments())]
+        assert [each.reason for each in answers] == [NoCommitReason.PRECONDITION_CONFLICT, None]
+        assert [each.phase for each in scene.handoffs()] == [Phase.RETIRED, Phase.ABANDONED]
+
+
+class TestRelease:
+    """Bytes are let go only when nobody needs them any more, in one step with the handoff."""
+
+    def ended(self, stack: Stack) -> Scene:
+        scene = Scene(stack)
+        scene.finish()
+        return scene
+
+    def release(self, scene: Scene, ground: Any, now: str = "2025-03-02T12:00:00.000000Z") -> list[Any]:
+        """Ask for the release at a time; the completions are of the first of March."""
+        scene.stack = Stack(scene.stack.stores, scene.stack.namespace, clock=lambda: now)
+        return scene.stack.owner.release([Release(each, ground) for each in scene.ids()])
+
+    def references(self, scene: Scene) -> set[Phase]:
+        runtime = scene.stack.stores.runtime
+        names = [parse_canonical(each.body)["reference_id"] for each in scene.handoffs()]
+        return {each.phase for each in runtime.subjects(Machine.REFERENCE, names).values()}
+
+    def hold(self, scene: Scene, owner: str, digest_held: str = PROFILE.canonical_digest) -> str:
+        body = canonical_bytes({"owner": owner, "digest": digest_held}).decode()
+        name = reference_id(owner, digest_held)
+        made = Create(machine=Machine.REFERENCE, id=name, run_id=None, phase=Phase.ACTIVE, body=body)
+        all_good(scene.stack.owner.apply([Command(key=(Machine.REFERENCE, name), creates=(made,))]))
+        return str(name)
+
+    def test_vrm_w09_released_when_its_retention_has_expired(self, stack: Stack) -> None:
+        scene = self.ended(stack)
+        assert self.release(scene, RetentionEnded(0)) == [Applied(replayed=False)] * 2
+        assert (scene.phases(), self.references(scene)) == ({Phase.RELEASED}, {Phase.RELEASED})
+        assert self.release(scene, RetentionEnded(0)) == [Applied(replayed=True)] * 2
+        scene.require_clean()
+
+    def test_vrm_w09_kept_as_long_as_its_retention_runs(self, stack: Stack) -> None:
+        """The period counts from the completion."""
+        scene = self.ended(stack)
+        for now, kept in (("2025-03-07T12:00:00.000000Z", True), ("2025-03-08T12:00:01.000000Z", False)):
+            answers = self.release(scene, RetentionEnded(7), now)
+            assert all(isinstance(each, StaleError) == kept for each in answers)
+        with pytest.raises(InvalidInputError):
+            RetentionEnded(-1)
+
+    def test_vrm_w09_released_when_somebody_else_holds_the_bytes(self, stack: Stack) -> None:
+        scene = self.ended(stack)
+        self.hold(scene, f"AUDIT:{stack.namespace}")
+        assert self.release(scene, HeldElsewhere(f"AUDIT:{stack.namespace}")) == [Applied(replayed=False)] * 2
+        assert self.references(scene) == {Phase.RELEASED}
+
+    def test_vrm_w09_not_released_on_a_reference_that_is_none(self, stack: Stack) -> None:
+        """No reference, a released one, one of another item, or one to other bytes is no independent owner."""
+        scene = self.ended(stack)
+        gone = self.hold(scene, f"AUDIT:gone-{stack.namespace}")
+        move = Move(machine=Machine.REFERENCE, id=gone, event=Event.RELEASE, generation=1, fence=1)
+        all_good(scene.stack.owner.apply([Command(moves=(move,))]))
+        self.hold(scene, f"AUDIT:other-{stack.namespace}", digest("other bytes"))
+        items = [f"DISTILLATION_WORK_ITEM:{each.id}" for each in scene.stack.load("distillation-work-item")]
+        owners = [f"AUDIT:{name}-{stack.namespace}" for name in ("none", "gone", "other")]
+        before = scene.stack.state()
+        for owner in (*owners, *items):
+            for answer in self.release(scene, HeldElsewhere(owner)):
+                assert Kept.NOT_HELD_ELSEWHERE in expect(StaleError, answer).remedy, owner
+        assert scene.stack.state() == before
+        assert self.references(scene) == {Phase.ACTIVE}
+
+    def test_vrm_w09_refused_for_each_condition_that_is_missing(self, stack: Stack) -> None:
+        """Step by step to the end of both Runs; at each step the next condition is what keeps it."""
+        scene = Scene(stack).cut("granted")
+        self.kept(scene, Kept.NOT_BOUND)
+        scene.stack.recover()
+        self.kept(scene, Kept.SOURCE_RUN_OPEN)
+        scene.stack.complete(scene.run_id)
+        self.kept(scene, Kept.NO_COMPLETION)  # the end of the source Run alone releases nothing
+        assert not scene.stack.campaigns.project(lambda _done: None)
+        self.kept(scene, Kept.NO_COMPLETION)
+        snapshot = scene.stack.capture()
+        scene.stack.campaigns._complete = lambda: None  # type: ignore[method-assign]
+        assert not scene.stack.campaigns.distil(snapshot, scene.stack.distiller, lambda _done: None)
+        self.kept(scene, Kept.CAMPAIGN_RUN_OPEN)
+        scene.stack = Stack(stack.stores, stack.namespace)
+        assert not scene.stack.campaigns.distil(snapshot, scene.stack.distiller, lambda _done: None)
+        assert self.release(scene, RetentionEnded(0)) == [Applied(replayed=False)] * 2
+        scene.require_clean()
+
+    def kept(self, scene: Scene, reason: Kept) -> None:
+        before = scene.stack.state()
+        for answer in self.release(scene, RetentionEnded(0)):
+            assert reason in expect(StaleError, answer).remedy
+        assert scene.stack.state() == before
+        assert self.references(scene) == {Phase.ACTIVE}
+
+    def test_vrm_w09_no_plain_command_lets_the_bytes_of_an_item_go(self, stack: Stack) -> None:
+        scene = self.ended(stack)
+        name = parse_canonical(scene.handoffs()[0].body)["reference_id"]
+        move = Move(machine=Machine.REFERENCE, id=name, event=Event.RELEASE, generation=1, fence=1)
+        assert isinstance(scene.stack.owner.apply([Command(moves=(move,))])[0], InvalidInputError)
+        assert self.references(scene) == {Phase.ACTIVE}
+
+    def test_vrm_w09_an_abandoned_handoff_waits_for_nothing_else(self, stack: Stack) -> None:
+        scene = abandoned(Scene(stack).cut("opened").absent())
+        assert self.release(scene, RetentionEnded(365)) == [Applied(replayed=False)] * 2
+        assert (scene.phases(), self.references(scene)) == ({Phase.RELEASED}, {Phase.RELEASED})
+        scene.stack.complete(scene.run_id)
+        scene.require_clean()
+
+    def test_vrm_w09_a_handoff_that_was_never_opened(self, stack: Stack) -> None:
+        unknown = Release(HandoffId.derive({"made": "up"}), RetentionEnded(0))
+        assert isinstance(stack.owner.release([unknown])[0], NotFoundError)
