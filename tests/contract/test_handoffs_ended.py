@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from memory.fsck import Code, fsck
+from memory.garbage import collect
 from memory.orphans import Abandonment
 from memory.ports import all_good
 from memory.releases import HeldElsewhere, Kept, Release, RetentionEnded
@@ -78,6 +80,21 @@ class TestAbandonment:
         scene.finish()
         assert {each.phase for each in scene.handoffs()} == {Phase.ABANDONED}
         assert not scene.stack.load("distillation-work-item")
+        scene.require_clean()
+
+    def test_vrm_w09_a_collection_keeps_what_an_abandonment_rests_on(self, stack: Stack) -> None:
+        """Proof, absence and cause are named by one another; garbage beside them goes."""
+        scene = abandoned(Scene(stack).cut("granted").absent())
+        artifacts = scene.stack.stores.artifacts
+        artifacts.publish(b"nobody names this")
+        kept = set(artifacts.digests()) - {digest("nobody names this")}
+        stores = scene.stack.stores
+        garbage = collect(stores.ledger, stores.runtime, artifacts, published_before=time.time() + 60, remove=True)
+        assert [each.name for each in garbage.removed] == [digest("nobody names this")]
+        assert set(artifacts.digests()) == kept
+        assert scene.cause().digest in kept
+        assert set(scene.absences()) <= kept
+        scene.finish()
         scene.require_clean()
 
     def test_vrm_w09_no_retry_is_possible(self, stack: Stack) -> None:

@@ -13,7 +13,7 @@ from memory.handoffs import recovery_request
 from memory.orphans import Abandonment, Orphans
 from records.canonical import parse_canonical
 from records.errors import VrmError
-from records.handoffs import Absent, StoreProof
+from records.handoffs import AbandonmentProof, Absent, StoreProof
 from records.ids import HandoffId, RunId
 from records.runtime import Subject
 from records.states import Machine, Phase
@@ -106,6 +106,12 @@ class Scene:
     def proofs(self) -> list[str]:
         """Return the digests of the proofs that closed the attempts."""
         return [parse_canonical(each.facts)["proof"] for each in self.handoffs()]
+
+    def absences(self) -> list[str]:
+        """Return the digests of the proofs of absence that the abandoned receipts rest on."""
+        artifacts = self.stack.stores.artifacts
+        proofs = (artifacts.read(each.proof.digest) for each in self.stack.load("distillation-receipt"))
+        return [AbandonmentProof.load(each).absence for each in proofs]
 
     def authorizations(self) -> list[str]:
         """Return the last grant of each handoff."""
