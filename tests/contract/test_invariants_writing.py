@@ -164,8 +164,9 @@ class TestVrmW09:
     """One receipt, one item, one campaign, one completion, whatever crashes or repeats.
 
     Crashes at every call are in `test_spine_crashes.py`, the orphan proofs of an enqueue that was cut short in
-    `test_handoffs.py`, abandonment and the release of the profile reference in `test_handoffs_ended.py`. A later issue
-    adds dead letters, cancellation and failure of a campaign, and the exact coverage that a terminal campaign proves.
+    `test_handoffs.py`, its abandonment in `test_handoffs_ended.py`, the release of the profile reference in
+    `test_handoffs_released.py`. A later issue adds dead letters, cancellation and failure of a campaign, and the exact
+    coverage that a terminal campaign proves.
     """
 
     def queued(self, stack: Stack) -> Any:

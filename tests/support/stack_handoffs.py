@@ -11,6 +11,7 @@ import pytest
 from memory.fsck import fsck
 from memory.handoffs import recovery_request
 from memory.orphans import Abandonment, Orphans
+from records.appends import AppendReceipt
 from records.canonical import parse_canonical
 from records.errors import VrmError
 from records.handoffs import AbandonmentProof, Absent, StoreProof
@@ -130,6 +131,12 @@ class Scene:
         """Return what gives every handoff up."""
         cause = self.cause()
         return [Abandonment(each, cause, "source_run_cancelled") for each in self.ids()]
+
+    def abandon(self) -> Scene:
+        """Give every handoff up."""
+        answers = self.stack.orphans.abandon(self.abandonments())
+        assert all(isinstance(each, AppendReceipt) and each.committed for each in answers)
+        return self
 
     def require_clean(self) -> None:
         """Nothing is found by the integrity check, and no grant is unresolved."""

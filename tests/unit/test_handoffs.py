@@ -12,7 +12,15 @@ from memory.releases import HeldElsewhere, Holding, Kept, RetentionEnded, releas
 from records.canonical import canonical_bytes
 from records.errors import IntegrityError, InvalidRecordError
 from records.flows import Authority, Transition
-from records.handoffs import AbandonedPresent, Absent, EnqueueAttempt, QueuedPresent, RecoveryRequest, read_proof
+from records.handoffs import (
+    AbandonedPresent,
+    Absent,
+    EnqueueAttempt,
+    QueuedPresent,
+    RecoveryRequest,
+    StoreProof,
+    read_proof,
+)
 from records.ids import (
     ActivityId,
     AuthorizationId,
@@ -46,7 +54,7 @@ REQUEST = RecoveryRequest(
 )
 RECEIPT = {"receipt_id": ReceiptId.derive({"receipt": 1}), "receipt_digest": digest("receipt")}
 SIDECAR = {"sidecar_id": EnqueueTransactionId.derive({"sidecar": 1}), "sidecar_digest": digest("sidecar")}
-PROOFS = {
+PROOFS: dict[str, StoreProof] = {
     "QUEUED_PRESENT": QueuedPresent.build(request=REQUEST, frontier=9, **RECEIPT, **SIDECAR),
     "ABANDONED_PRESENT": AbandonedPresent.build(request=REQUEST, frontier=9, **RECEIPT),
     "ABSENT": Absent(request=REQUEST, frontier=9),
