@@ -37,6 +37,7 @@ from memory.distillation.distiller import DistillationRequest
 from memory.heads import Reservation
 from memory.ports import Fence
 from memory.recall.context import Recall
+from memory.releases import Release
 from records.appends import Append, AppendReceipt, Proposal
 from records.control import Controlled
 from records.decisions import BlockedProposal
@@ -207,6 +208,16 @@ class RunOwnerHandle:
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Settle authorizations."""
         answers: list[AppendReceipt | VrmError] = self.handle.call("reconcile", authorization_ids)
+        return answers
+
+    def resolve(self, proof_digests: Sequence[str]) -> list[Applied | VrmError]:
+        """Close retired attempts of handoffs."""
+        answers: list[Applied | VrmError] = self.handle.call("resolve", proof_digests)
+        return answers
+
+    def release(self, releases: Sequence[Release]) -> list[Applied | VrmError]:
+        """Release handoffs with the references they bound."""
+        answers: list[Applied | VrmError] = self.handle.call("release", releases)
         return answers
 
 

@@ -19,6 +19,7 @@ from actors.settings import Settings, code_digest, now
 from memory.coordinator import CommitCoordinator
 from memory.heads import LifecycleHeads, Reservation
 from memory.ports import Fence
+from memory.releases import Release
 from memory.run_owner import RunOwner
 from records.appends import Append, AppendReceipt
 from records.control import Controlled
@@ -100,6 +101,16 @@ class RunOwnerActor:
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Settle authorizations by what the Ledger holds."""
         return or_leave(RUN_OWNER, lambda: self._owner.reconcile(authorization_ids))
+
+    @ray.method
+    def resolve(self, proof_digests: Sequence[str]) -> list[Applied | VrmError]:
+        """Close retired attempts of handoffs by proofs of the Store."""
+        return or_leave(RUN_OWNER, lambda: self._owner.resolve(proof_digests))
+
+    @ray.method
+    def release(self, releases: Sequence[Release]) -> list[Applied | VrmError]:
+        """Release handoffs with the references they bound."""
+        return or_leave(RUN_OWNER, lambda: self._owner.release(releases))
 
     @ray.method(concurrency_group="health")
     def version(self) -> str:

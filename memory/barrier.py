@@ -23,7 +23,7 @@ from store.runtime.port import RuntimeReader
 
 _OPEN: Final[dict[Machine, tuple[Phase, ...]]] = {
     Machine.DECISION: tuple(set(phases_of(Machine.DECISION)) - {Phase.OUTCOME_COMMITTED, Phase.RETIRED}),
-    Machine.HANDOFF: tuple(set(phases_of(Machine.HANDOFF)) - {Phase.BOUND}),
+    Machine.HANDOFF: tuple(set(phases_of(Machine.HANDOFF)) - {Phase.BOUND, Phase.ABANDONED, Phase.RELEASED}),
     Machine.ERASURE: tuple(set(phases_of(Machine.ERASURE)) - {Phase.CLOSED, Phase.RETIRED}),
     Machine.AUTHORIZATION: (Phase.GRANTED,),
 }

@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from memory.derive import profile_owner
 from memory.distillation.distiller import DistillationRequest
 from memory.distillation.view import Policies
 from memory.evidence import resolve_bundles
+from memory.handoffs import opening
 from memory.heads import Reservation
 from memory.leases import completion, leases
 from memory.ports import RunOwnerPort, all_good
@@ -35,7 +35,7 @@ from records.flows import Authority, Transition
 from records.ids import EvidenceSnapshotId, ExperienceId, ManifestId, RunId, WorkItemId
 from records.ingestion import DistillationReceipt, ExperienceReceipt, ReceiptDisposition, WorkAssignment, WorkItem
 from records.knowledge import LifecycleEvent
-from records.runtime import Command, Create, Move, RunBody, activity_id, handoff_id, reference_id
+from records.runtime import Command, Create, Move, RunBody, activity_id, handoff_id
 from records.states import Event, Machine, Phase
 from records.values import CampaignProfile
 from store.artifacts import ArtifactStore
@@ -221,7 +221,7 @@ class Campaigns:
     def _enqueue(self, queued: Sequence[tuple[Experience, VerifiedEvidenceBundle]], source_run: RunId) -> list[Failure]:
         self._ports.artifacts.publish(self._profile.canonical)
         items = [self._item(experience, bundle) for experience, bundle in queued]
-        all_good(self._ports.owner.apply([self._handoff(item, source_run) for item in items]))
+        all_good(self._ports.owner.apply([opening(item, source_run) for item in items]))
         subjects = self._ports.runtime.subjects(
             Machine.HANDOFF, [str(handoff_id(WorkItemId(item.id))) for item in items]
         )
@@ -262,34 +262,6 @@ class Campaigns:
             lifecycle_policy=self._policies.lifecycle.identity,
             campaign_profile_id=self._profile.id,
             campaign_profile_digest=self._profile.canonical_digest,
-        )
-
-    def _handoff(self, item: WorkItem, source_run: RunId) -> Command:
-        """Reference the profile's bytes and open the handoff, in one step (spec 8.1, step 2)."""
-        work_item_id = WorkItemId(item.id)
-        owner = profile_owner(work_item_id)
-        reference = reference_id(owner, self._profile.canonical_digest)
-        handoff = handoff_id(work_item_id)
-        held = {"owner": owner, "digest": self._profile.canonical_digest}
-        opened = {"work_item_id": work_item_id, "work_item_digest": item.payload_digest, "reference_id": reference}
-        return Command(
-            key=(Machine.HANDOFF, handoff),
-            creates=(
-                Create(
-                    machine=Machine.REFERENCE,
-                    id=reference,
-                    run_id=None,
-                    phase=Phase.ACTIVE,
-                    body=canonical_bytes(held).decode(),
-                ),
-                Create(
-                    machine=Machine.HANDOFF,
-                    id=handoff,
-                    run_id=source_run,
-                    phase=Phase.PENDING,
-                    body=canonical_bytes(opened).decode(),
-                ),
-            ),
         )
 
     def _manifest(self, item: WorkItem) -> bytes:

@@ -6,6 +6,8 @@ Rules kept here:
 - what an Outcome rests on is read again: its proof, and for closure the control event that its Run has;
 - what is appended is exactly what was proposed, plus what the flow derives from proposal and authorization after the
   grant (`memory.derive`);
+- an attempt that was retired while its grant had no answer gets its answer all the same: a typed no-commit, unless the
+  Ledger has a success of it already;
 - granted and direct appends end in the same store call, each with the guard of its row (`memory.guards`).
 """
 
@@ -16,6 +18,7 @@ from dataclasses import replace
 
 from memory.derive import derive
 from memory.guards import GUARDS
+from memory.handoffs import guard_retired, retired_attempts
 from memory.ports import Fence
 from memory.proofs import require_authority, require_proofs
 from records.appends import Append, AppendReceipt, Proposal, require_sound
@@ -47,14 +50,16 @@ class CommitCoordinator:
         """
         subjects = self._runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
         prepared: list[Append | VrmError] = []
+        authorizations: list[Authorization] = []
         for authorization_id in authorization_ids:
             try:
-                prepared.append(self._authorized(authorization_id, subjects.get(authorization_id)))
+                authorization, append = self._authorized(authorization_id, subjects.get(authorization_id))
             except VrmError as error:
                 prepared.append(error)
-        return self._commit(
-            [item if isinstance(item, VrmError) else replace(item, fences=tuple(fences)) for item in prepared]
-        )
+            else:
+                authorizations.append(authorization)
+                prepared.append(replace(append, fences=tuple(fences)))
+        return self._commit(prepared, retired_attempts(self._runtime, authorizations))
 
     def append_direct(self, appends: Sequence[Append]) -> list[AppendReceipt | VrmError]:
         """Carry out direct appends in one group; a granted flow and a field that breaks a rule are refused here."""
@@ -68,14 +73,18 @@ class CommitCoordinator:
                 prepared.append(append)
         return self._commit(prepared)
 
-    def _commit(self, prepared: Sequence[Append | VrmError]) -> list[AppendReceipt | VrmError]:
+    def _commit(
+        self, prepared: Sequence[Append | VrmError], over: frozenset[str] = frozenset()
+    ) -> list[AppendReceipt | VrmError]:
         requests = [
-            Request(item, GUARDS.get(item.transition, no_guard)) for item in prepared if not isinstance(item, VrmError)
+            Request(item, guard_retired if item.permit_key in over else GUARDS.get(item.transition, no_guard))
+            for item in prepared
+            if not isinstance(item, VrmError)
         ]
         answers = iter(self._ledger.commit(self._epoch, requests))
         return [item if isinstance(item, VrmError) else next(answers) for item in prepared]
 
-    def _authorized(self, authorization_id: str, subject: Subject | None) -> Append:
+    def _authorized(self, authorization_id: str, subject: Subject | None) -> tuple[Authorization, Append]:
         if subject is None:
             raise NotFoundError("authorization", authorization_id, "It was never granted.")
         authorization = Authorization.load(subject.body)
@@ -95,7 +104,7 @@ class CommitCoordinator:
         expected = [record for record in records if record.id == authorization.expected_id]
         if len(expected) != 1 or expected[0].payload_digest != authorization.expected_digest:
             raise IntegrityError("authorization", authorization_id, "The proposal does not hold the authorized record.")
-        return Append(
+        return authorization, Append(
             namespace=authorization.namespace,
             transition=authorization.transition,
             authority=authorization.authority,

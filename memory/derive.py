@@ -17,8 +17,10 @@ from records.canonical import domain_digest
 from records.decisions import DecisionIntent, RecallContext
 from records.errors import IntegrityError
 from records.flows import Transition
+from records.handoffs import EnqueueAttempt
 from records.ids import ActivityId, BatchId, HandoffId, ReportId, WorkItemId
 from records.ingestion import (
+    AbandonedReceipt,
     Batch,
     CompletionStatus,
     DistillationReceipt,
@@ -35,9 +37,13 @@ Records = tuple[Record, ...]
 R = TypeVar("R", bound=Record)
 
 
+WORK_ITEM_OWNER: Final = "DISTILLATION_WORK_ITEM:"
+"""How the owner names of work items begin."""
+
+
 def profile_owner(work_item_id: WorkItemId) -> str:
     """Return the owner name under which the Runtime holds the profile bytes of a work item (spec 4.14)."""
-    return f"DISTILLATION_WORK_ITEM:{work_item_id}"
+    return f"{WORK_ITEM_OWNER}{work_item_id}"
 
 
 def derive(records: Records, authorization: Authorization) -> Records:
@@ -90,7 +96,18 @@ def _complete(records: Records, authorization: Authorization) -> Records:
     return (*records, completion)
 
 
+def _abandon(records: Records, authorization: Authorization) -> Records:
+    """Add nothing: check that the proof is that of the attempt which ended before this one (spec 8.1)."""
+    handoff = HandoffId.check(authorization.subject_id)
+    ended = EnqueueAttempt.before(handoff, authorization.generation, authorization.fence)
+    proof = _only(records, AbandonedReceipt).proof
+    if proof.ref != ended.id:
+        raise IntegrityError("proof.ref", proof.ref, f"The attempt that was proved absent is {ended.id}.")
+    return records
+
+
 _DERIVATIONS: Final[dict[Transition, Callable[[Records, Authorization], Records]]] = {
+    Transition.ABANDON_ENQUEUE: _abandon,
     Transition.ENQUEUE_DISTILLATION: _enqueue,
     Transition.COMMIT_DISTILLATION: _complete,
 }
@@ -118,6 +135,10 @@ def _handoff(records: Records) -> Place:
     return handoff_id(WorkItemId(_only(records, WorkItem).id)), None
 
 
+def _abandoned(records: Records) -> Place:
+    return handoff_id(_only(records, AbandonedReceipt).abandoned_work_item_id), None
+
+
 def _intended(records: Records) -> Place:
     return _only(records, ErasureIntent).id, None
 
@@ -131,6 +152,7 @@ _SUBJECTS: Final[dict[Transition, Callable[[Records], Place]]] = {
     Transition.APPEND_CONTEXT: _context,
     Transition.APPEND_OUTCOME: _outcome,
     Transition.ENQUEUE_DISTILLATION: _handoff,
+    Transition.ABANDON_ENQUEUE: _abandoned,
     Transition.BEGIN_ERASURE: _intended,
     Transition.CLOSE_ERASURE: _tombstone,
 }

@@ -11,7 +11,7 @@ from typing import Final
 from memory.erasure_guards import guard_begin, guard_close
 from memory.guard_rules import Rules, first_broken, of, precondition, read, rejected
 from memory.retention import check_input, revoked
-from memory.work_guards import guard_completion, guard_enqueue, guard_receipt
+from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_receipt
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
 from records.appends import Append, Head
@@ -244,6 +244,7 @@ GUARDS: Final[dict[Transition, Guard]] = {
     Transition.CAPTURE_SNAPSHOT: _capture,
     Transition.RECEIPT_NOT_QUEUED: guard_receipt,
     Transition.ENQUEUE_DISTILLATION: guard_enqueue,
+    Transition.ABANDON_ENQUEUE: guard_abandon,
     Transition.COMMIT_DISTILLATION: _distillation,
     Transition.FREEZE_KNOWLEDGE: _publication,
     Transition.INDEX_RECEIPT: _index,

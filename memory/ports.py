@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+from memory.releases import Release
 from records.appends import Append, AppendReceipt
 from records.control import Controlled
 from records.errors import VrmError
@@ -34,6 +35,12 @@ class RunOwnerPort(Protocol):
 
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Read the Ledger's answers back and settle each authorization."""
+
+    def resolve(self, proof_digests: Sequence[str]) -> list[Applied | VrmError]:
+        """Close retired attempts of handoffs by published proofs of the Store."""
+
+    def release(self, releases: Sequence[Release]) -> list[Applied | VrmError]:
+        """Release handoffs with the references they bound, or say why they are kept."""
 
 
 class RunControlPort(Protocol):

@@ -5,13 +5,14 @@ Both sides of the spine ask: the run owner before it grants, the coordinator bef
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from records.base import Record
 from records.control import ControlEvent, ControlKind, ControlRef, RunFacts
 from records.decisions import BlockedProposal
-from records.errors import IntegrityError, NotFoundError
+from records.errors import IntegrityError, NotFoundError, StaleError
 from records.flows import Authority
+from records.handoffs import AbandonmentProof, Absent, read_proof, require_published
 from records.ingestion import AbandonedReceipt
 from records.outcomes import CLOSURE_ONLY, CardReason, DecisionStatus, RecallOutcome
 from records.retention import RetentionTombstone
@@ -22,13 +23,14 @@ from store.artifacts import ArtifactStore
 def require_proofs(artifacts: ArtifactStore, records: Iterable[Record]) -> None:
     """Check that every record that rests on a published proof has it: Outcomes, tombstones, abandoned receipts.
 
-    The proof of a blocked Outcome and the control event of a closed one must be those of its own decision; of the
-    others the bytes must be there.
+    The proof of a blocked Outcome and the control event of a closed one must be those of its own decision, the proof of
+    an abandoned receipt that of its own item, with the proof of absence and the control event that it names; of
+    tombstones the bytes must be there.
 
     Raises:
         NotFoundError: the proof was never published.
         InvalidRecordError: the bytes are no proof.
-        IntegrityError: it is the proof of another Run, decision or reason, or not in canonical form.
+        IntegrityError: it is the proof of another Run, decision, reason or item, or not in canonical form.
     """
     for record in records:
         if isinstance(record, RecallOutcome):
@@ -38,7 +40,53 @@ def require_proofs(artifacts: ArtifactStore, records: Iterable[Record]) -> None:
             for proof in record.proofs:
                 artifacts.read(proof.digest)
         elif isinstance(record, AbandonedReceipt):
-            artifacts.read(record.proof.digest)
+            _require_abandoned(artifacts, record)
+
+
+def require_current(
+    artifacts: ArtifactStore, records: Iterable[Record], facts: Mapping[str, object], run: Subject | None
+) -> None:
+    """Check that an abandonment rests on the proof by which the Runtime closed the attempt, and on what ends the Run.
+
+    `facts` are those of the handoff, `run` is the Run as the Runtime holds it now.
+
+    Raises:
+        StaleError: the handoff was closed by another proof.
+        IntegrityError: the cause is not the control event of the Run.
+    """
+    control = None if run is None else RunFacts.load(run.facts).control
+    for record in records:
+        if isinstance(record, AbandonedReceipt):
+            proof = _abandonment(artifacts, record)
+            if proof.absence != facts.get("proof"):
+                raise StaleError("proof.absence", proof.absence, f"The attempt was closed by {facts.get('proof')}.")
+            if control is None or control.digest != proof.cause.digest:
+                raise IntegrityError("proof.cause", proof.cause.digest, "It is not the control event of the Run.")
+
+
+def _abandonment(artifacts: ArtifactStore, receipt: AbandonedReceipt) -> AbandonmentProof:
+    data = artifacts.read(receipt.proof.digest)
+    proof = AbandonmentProof.load(data)
+    require_published(proof, data, receipt.proof.digest)
+    return proof
+
+
+def _require_abandoned(artifacts: ArtifactStore, receipt: AbandonedReceipt) -> None:
+    proof = _abandonment(artifacts, receipt)
+    absence = read_proof(artifacts.read(proof.absence), proof.absence)
+    request, cause = proof.request, proof.cause.digest
+    event = ControlEvent.read(artifacts.read(cause), cause)
+    event.evidence_kind()
+    if (event.namespace, event.run_id) != (request.namespace, proof.source_run_id):
+        raise IntegrityError("proof.cause", event.run_id, f"The work is of {proof.source_run_id}.")
+    if not isinstance(absence, Absent) or absence.request != request:
+        raise IntegrityError("proof.absence", proof.absence, "It does not say that this attempt left nothing.")
+    proved = (request.namespace, request.experience_id, request.work_item_id, request.work_item_digest)
+    claimed = (receipt.namespace, receipt.experience_id, receipt.abandoned_work_item_id)
+    if proved != (*claimed, receipt.abandoned_payload_digest):
+        raise IntegrityError("proof.request", request.work_item_id, "It is the proof of another item.")
+    if (request.attempt.id, request.policy) != (receipt.proof.ref, receipt.policy):
+        raise IntegrityError("proof.request", request.attempt.id, "It is the proof of another attempt or policy.")
 
 
 def _require_blocked(artifacts: ArtifactStore, outcome: RecallOutcome) -> None:

@@ -10,19 +10,24 @@ Rules kept here:
 - normal grants need a running Run, those of closure one that is cancelling or failing, and its control event;
 - an attempt whose grant is unresolved gets no second one: the same proposal is answered with the same authorization,
   any other is stale;
-- a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in.
+- a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in;
+- a grant whose attempt was retired is settled alone; what becomes of its handoff is said by a proof of the Store, which
+  is read again before it closes anything, and bytes are let go by a decision over what is read here (`memory.handoffs`,
+  `memory.releases`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from memory.barrier import TerminalBarrier
 from memory.control import CONTROL, ENDS, rule
 from memory.derive import derive
+from memory.handoffs import PROVED, closing, retired_attempts
 from memory.ports import Clock
-from memory.proofs import require_authority, require_proofs
+from memory.proofs import require_authority, require_current, require_proofs
+from memory.releases import Release, is_of_a_work_item, read_holding, release_decision, require_released
 from records.appends import AppendReceipt, Proposal
 from records.base import Record
 from records.canonical import canonical_bytes, parse_canonical
@@ -35,19 +40,22 @@ from records.errors import (
     StaleError,
     VrmError,
 )
-from records.flows import FLOWS, Authority, Flow, require_legal
+from records.flows import ENDING, FLOWS, Flow, require_legal
+from records.handoffs import read_proof
 from records.runtime import Applied, Authorization, Command, Create, Move, Require, Subject
 from records.states import Event, Machine, Phase
 from store.artifacts import ArtifactStore
-from store.ledger.port import LedgerReader
+from store.ledger.port import OpenLedger
 from store.runtime.port import RuntimeStore
+
+T = TypeVar("T")
 
 
 class RunOwner:
     """Owns the Runtime transitions of one shard of Runs."""
 
     def __init__(
-        self, runtime: RuntimeStore, ledger: LedgerReader, artifacts: ArtifactStore, clock: Clock, holder: str
+        self, runtime: RuntimeStore, ledger: OpenLedger, artifacts: ArtifactStore, clock: Clock, holder: str
     ) -> None:
         """Claim the shard; whoever owned it before is refused from now on."""
         self._runtime = runtime
@@ -59,7 +67,8 @@ class RunOwner:
 
     def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
         """Carry out Runtime commands that concern no append; each gets its answer or its own error."""
-        passed = self._barrier.pass_through([_not_plain(command) or command for command in commands])
+        refused = [_not_plain(command) or self._held(command) or command for command in commands]
+        passed = self._barrier.pass_through(refused)
         applied = iter(self._runtime.apply(self._epoch, [each for each in passed if isinstance(each, Command)]))
         return [each if isinstance(each, VrmError) else next(applied) for each in passed]
 
@@ -86,6 +95,13 @@ class RunOwner:
             run = self._runtime.subjects(Machine.RUN, [run.id])[run.id]
         return Controlled(ruling.effect, run.phase, RunFacts.load(run.facts).control)
 
+    def _held(self, command: Command) -> VrmError | None:
+        """Refuse to release a reference by which a work item holds its profile: its handoff's release does that."""
+        ids = [move.id for move in command.moves if move.machine is Machine.REFERENCE]
+        found = self._runtime.subjects(Machine.REFERENCE, ids) if ids else {}
+        held = next((subject.id for subject in found.values() if is_of_a_work_item(subject)), None)
+        return None if held is None else InvalidInputError("reference", held, "Release the handoff of its work item.")
+
     def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
         """Authorize published proposals; each gets its authorization or its own error."""
         known = {digest: self._prepare(digest) for digest in proposal_digests}
@@ -102,21 +118,51 @@ class RunOwner:
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Settle authorizations by what the Ledger holds; each gets its receipt or its own error."""
         subjects = self._runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
-        answers: list[AppendReceipt | VrmError] = []
-        commands: list[tuple[int, Command]] = []
-        for place, authorization_id in enumerate(authorization_ids):
+        settled: dict[str, tuple[Authorization, AppendReceipt] | VrmError] = {}
+        for authorization_id in authorization_ids:
             try:
-                receipt, command = self._settlement(authorization_id, subjects.get(authorization_id))
+                settled[authorization_id] = self._answered(authorization_id, subjects.get(authorization_id))
             except VrmError as error:
-                answers.append(error)
+                settled[authorization_id] = error
+        known = {key: answer for key, answer in settled.items() if not isinstance(answer, VrmError)}
+        over = retired_attempts(self._runtime, [authorization for authorization, _ in known.values()])
+        commands = [_settlement(*answer, is_over=key in over) for key, answer in known.items()]
+        results = dict(zip(known, self._runtime.apply(self._epoch, commands), strict=True))
+        return [_settled(settled[key], results.get(key)) for key in authorization_ids]
+
+    def resolve(self, proof_digests: Sequence[str]) -> list[Applied | VrmError]:
+        """Close retired attempts of handoffs by published proofs of the Store; each gets its answer or an error."""
+        return self._decided(proof_digests, self._closing)
+
+    def release(self, releases: Sequence[Release]) -> list[Applied | VrmError]:
+        """Release handoffs with the references they bound; each gets its answer, or why it is kept."""
+        return self._decided(releases, self._releasing)
+
+    def _decided(self, items: Sequence[T], decide: Callable[[T], Command | None]) -> list[Applied | VrmError]:
+        """Carry out the command that is decided for each item; no command is a replay."""
+        answers: list[Applied | VrmError] = [Applied(replayed=True)] * len(items)
+        commands: list[tuple[int, Command]] = []
+        for place, item in enumerate(items):
+            try:
+                command = decide(item)
+            except VrmError as error:
+                answers[place] = error
                 continue
-            answers.append(receipt)
-            commands.append((place, command))
+            commands += [] if command is None else [(place, command)]
         results = self._runtime.apply(self._epoch, [command for _, command in commands])
         for (place, _), result in zip(commands, results, strict=True):
-            if isinstance(result, VrmError):
-                answers[place] = result
+            answers[place] = result
         return answers
+
+    def _closing(self, digest: str) -> Command | None:
+        proof = read_proof(self._artifacts.read(digest), digest)
+        handoff = self._runtime.subject(Machine.HANDOFF, proof.request.handoff_id)
+        with self._ledger.reading() as reader:
+            return closing(handoff, proof, digest, reader)
+
+    def _releasing(self, release: Release) -> Command:
+        holding = read_holding(self._runtime, self._ledger, release)
+        return require_released(release_decision(holding, release.ground, self._clock()), release.handoff_id)
 
     def _prepare(self, digest: str) -> tuple[Authorization, Command | None] | VrmError:
         try:
@@ -138,23 +184,26 @@ class RunOwner:
             records = proposal.unpack()
             derive(records, authorization)  # what cannot be appended is not granted
             require_proofs(self._artifacts, records)
-            allowed = self._allowed(proposal, records)
+            allowed, run = self._allowed(proposal, records)
+            require_current(self._artifacts, records, parse_canonical(subject.facts) if subject else {}, run)
         except VrmError as error:
             return error
         return authorization, _grant_command(proposal, flow, authorization, allowed)
 
-    def _allowed(self, proposal: Proposal, records: tuple[Record, ...]) -> Require:
-        """Return what the Run must be at the moment of the grant: RUNNING, or for closure just as it was read here."""
-        if proposal.authority is not Authority.RUNTIME_CLOSURE:
+    def _allowed(self, proposal: Proposal, records: tuple[Record, ...]) -> tuple[Require, Subject | None]:
+        """Return what the Run must be when the grant is made: RUNNING, or for what ends it just as it was read here."""
+        if proposal.authority not in ENDING:
             require_authority(proposal.authority, records, None, current=True)
-            return Require(machine=Machine.RUN, id=proposal.run_id, phase=Phase.RUNNING)
+            return Require(machine=Machine.RUN, id=proposal.run_id, phase=Phase.RUNNING), None
         run = self._runtime.subject(Machine.RUN, proposal.run_id)
         if run is not None and run.phase not in ENDS:
-            raise StaleError("run.phase", run.phase.value, "Closure needs a Run that is cancelling or failing.")
+            raise StaleError(
+                "run.phase", run.phase.value, f"{proposal.authority} needs a Run that is cancelling or failing."
+            )
         require_authority(proposal.authority, records, run, current=True)
         if run is None:
             raise NotFoundError("run", proposal.run_id, "It was never admitted; admit it first.")
-        return Require(machine=Machine.RUN, id=run.id, phase=run.phase, version=run.version)
+        return Require(machine=Machine.RUN, id=run.id, phase=run.phase, version=run.version), run
 
     def _authorization(self, proposal: Proposal, flow: Flow, subject: Subject | None, digest: str) -> Authorization:
         primary = [record for record in proposal.unpack() if record.kind.noun == flow.primary]
@@ -186,7 +235,7 @@ class RunOwner:
         stored = self._runtime.subject(Machine.AUTHORIZATION, latest)
         return None if stored is None else (stored.phase, Authorization.load(stored.body))
 
-    def _settlement(self, authorization_id: str, subject: Subject | None) -> tuple[AppendReceipt, Command]:
+    def _answered(self, authorization_id: str, subject: Subject | None) -> tuple[Authorization, AppendReceipt]:
         if subject is None:
             raise NotFoundError("authorization", authorization_id, "It was never granted.")
         authorization = Authorization.load(subject.body)
@@ -196,29 +245,8 @@ class RunOwner:
         if receipt.permit_digest != authorization.canonical_digest:
             raise IntegrityError("receipt", authorization_id, "The receipt answers another authorization.")
         self._read_back(authorization, receipt)
-        flow = FLOWS[authorization.transition]
-        if receipt.committed:
-            own, other, settled = Event.COMMIT, flow.committed, Phase.COMMITTED
-        else:
-            own, other = Event.RETIRE, (flow.retired or {}).get(authorization.origin_phase)
-            settled = Phase.RETIRED_NO_COMMIT
-        if other is None:
-            raise IntegrityError("flow", flow.transition.value, "It has no event for this end of a grant.")
-        command = Command(
-            key=(Machine.AUTHORIZATION, authorization_id),
-            key_phase=settled,
-            moves=(
-                Move(machine=Machine.AUTHORIZATION, id=authorization_id, event=own, generation=1, fence=1),
-                Move(
-                    machine=authorization.machine,
-                    id=authorization.subject_id,
-                    event=other,
-                    generation=authorization.generation,
-                    fence=authorization.fence,
-                ),
-            ),
-        )
-        return receipt, command
+        _end_of_grant(authorization, receipt)
+        return authorization, receipt
 
     def _read_back(self, authorization: Authorization, receipt: AppendReceipt) -> None:
         wanted = authorization.expected_id if receipt.committed else str(receipt.no_commit_id)
@@ -234,7 +262,7 @@ _OF_THE_SPINE: Final = frozenset(
     (flow.machine, event)
     for flow in FLOWS.values()
     for event in (flow.granted, flow.committed, *(flow.retired or {}).values())
-)
+) | {(Machine.HANDOFF, event) for event in (*PROVED, Event.RELEASE)}
 _SPINE_ONLY: Final = frozenset({Machine.AUTHORIZATION, Machine.DECISION, Machine.ERASURE})
 
 
@@ -250,7 +278,7 @@ def _not_plain(command: Command) -> VrmError | None:
     ]
     if not made:
         return None
-    return InvalidInputError("command", " ".join(made[0]), "Only a grant or its settlement does that.")
+    return InvalidInputError("command", " ".join(made[0]), "Only a grant, its settlement or a proof does that.")
 
 
 def _require_grantable(proposal: Proposal, flow: Flow, subject: Subject | None) -> None:
@@ -277,6 +305,42 @@ def _require_attempt(proposal: Proposal, current: tuple[int, int]) -> None:
             f"generation {proposal.generation}, fence {proposal.fence}",
             f"The subject is at generation {current[0]}, fence {current[1]}; this attempt is over.",
         )
+
+
+def _end_of_grant(authorization: Authorization, receipt: AppendReceipt) -> tuple[Event, Event, Phase]:
+    """Return the event of the authorization, that of its subject, and the phase the authorization comes to."""
+    flow = FLOWS[authorization.transition]
+    if receipt.committed:
+        own, other, phase = Event.COMMIT, flow.committed, Phase.COMMITTED
+    else:
+        own, other = Event.RETIRE, (flow.retired or {}).get(authorization.origin_phase)
+        phase = Phase.RETIRED_NO_COMMIT
+    if other is None:
+        raise IntegrityError("flow", flow.transition.value, "It has no event for this end of a grant.")
+    return own, other, phase
+
+
+def _settlement(authorization: Authorization, receipt: AppendReceipt, *, is_over: bool) -> Command:
+    """Settle a grant together with its subject; alone, if the attempt that it was given to is over."""
+    own, other, phase = _end_of_grant(authorization, receipt)
+    key = Machine.AUTHORIZATION, str(authorization.id)
+    settled = Move(machine=key[0], id=key[1], event=own, generation=1, fence=1)
+    moved = Move(
+        machine=authorization.machine,
+        id=authorization.subject_id,
+        event=other,
+        generation=authorization.generation,
+        fence=authorization.fence,
+    )
+    return Command(key=key, key_phase=phase, moves=(settled,) if is_over else (settled, moved))
+
+
+def _settled(
+    answer: tuple[Authorization, AppendReceipt] | VrmError, result: Applied | VrmError | None
+) -> AppendReceipt | VrmError:
+    if isinstance(answer, VrmError):
+        return answer
+    return result if isinstance(result, VrmError) else answer[1]
 
 
 def _beginning(proposal: Proposal, authorization: Authorization, facts: str) -> Create:

@@ -16,6 +16,7 @@ from memory.guard_rules import Rules, first_broken, of, precondition, read, reje
 from records.appends import Append
 from records.ids import DecisionId
 from records.ingestion import (
+    AbandonedReceipt,
     Batch,
     EvidenceSnapshot,
     ExperienceReceipt,
@@ -58,6 +59,20 @@ def guard_enqueue(_reader: LedgerReader, append: Append) -> Refusal | None:
         (receipt.policy == item.distillation_policy, "receipt and item are under different policies"),
     )
     return first_broken(iter(rules), rejected)
+
+
+def guard_abandon(reader: LedgerReader, append: Append) -> Refusal | None:
+    """Refuse to abandon what is queued already, or an Experience that has its receipt (spec 8.1)."""
+    receipts = list(of(append, AbandonedReceipt))
+    if len(receipts) != 1 or len(append.records) != 1:
+        return rejected("an abandonment holds one receipt that says so")
+    receipt = receipts[0]
+    known = reader.find("distillation-receipt", append.namespace, experience_id=str(receipt.experience_id))
+    rules = (
+        (not known, "the experience has its receipt already"),
+        (reader.get(receipt.abandoned_work_item_id) is None, "the item is in the Ledger"),
+    )
+    return first_broken(iter(rules), precondition)
 
 
 def guard_completion(reader: LedgerReader, append: Append) -> Refusal | None:

@@ -27,6 +27,7 @@ class Transition(StrEnum):
     APPEND_CONTEXT = "APPEND_CONTEXT"
     APPEND_OUTCOME = "APPEND_OUTCOME"
     ENQUEUE_DISTILLATION = "ENQUEUE_DISTILLATION"
+    ABANDON_ENQUEUE = "ABANDON_ENQUEUE"
     COMMIT_DISTILLATION = "COMMIT_DISTILLATION"
     BEGIN_ERASURE = "BEGIN_ERASURE"
     CLOSE_ERASURE = "CLOSE_ERASURE"
@@ -48,8 +49,13 @@ class Authority(StrEnum):
     NORMAL = "NORMAL"
     RUNTIME_CLOSURE = "RUNTIME_CLOSURE"
     HANDOFF_ATTEMPT = "HANDOFF_ATTEMPT"
+    HANDOFF_ABANDONMENT = "HANDOFF_ABANDONMENT"
     RETENTION = "RETENTION"
     DIRECT = "DIRECT"
+
+
+ENDING: Final = frozenset({Authority.RUNTIME_CLOSURE, Authority.HANDOFF_ABANDONMENT})
+"""Authorities for what a Run that is cancelling or failing leaves behind; all others need one that is running."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +72,8 @@ class Flow:
         reasons: the no-commit reasons that the row may give, in order of precedence.
         conflicts: those of them that are journaled as a Distillation Commit Conflict.
         derives: whether further records are derived from plan and authorization after the grant.
+        is_retirable: whether recovery may retire the attempt while its grant is unresolved. The grant still gets its
+            one answer, which then settles the grant alone; a proof of the Store says what becomes of the subject.
     """
 
     transition: Transition
@@ -80,6 +88,7 @@ class Flow:
     reasons: tuple[NoCommitReason, ...] = ()
     conflicts: frozenset[NoCommitReason] = frozenset()
     derives: bool = False
+    is_retirable: bool = False
 
     @property
     def is_granted(self) -> bool:
@@ -150,9 +159,22 @@ _ROWS: Final = (
         machine=Machine.HANDOFF,
         granted=Event.GRANT_ENQUEUE,
         committed=Event.BOUND,
-        retired={Phase.PENDING: Event.ENQUEUE_RETIRED},
+        retired={Phase.PENDING: Event.ENQUEUE_RETIRED, Phase.PROVED_ABSENT: Event.ENQUEUE_RETIRED},
         reasons=_COMMON,
         derives=True,
+        is_retirable=True,
+    ),
+    Flow(
+        transition=Transition.ABANDON_ENQUEUE,
+        authorities=frozenset({Authority.HANDOFF_ABANDONMENT}),
+        primary="distillation-receipt",
+        writes=frozenset({"distillation-receipt"}),
+        machine=Machine.HANDOFF,
+        granted=Event.GRANT_ABANDON,
+        committed=Event.ABANDONED,
+        retired={Phase.PROVED_ABSENT: Event.ABANDON_RETIRED},
+        reasons=_COMMON,
+        is_retirable=True,
     ),
     Flow(
         transition=Transition.COMMIT_DISTILLATION,

@@ -20,8 +20,13 @@
                            OUTCOME_COMMITTING --outcome_committed--> OUTCOME_COMMITTED
                            OUTCOME_COMMITTING --outcome_retired_open--> OPEN
                            OUTCOME_COMMITTING --outcome_retired_context--> CONTEXT_COMMITTED
-    handoff        (start) PENDING --grant_enqueue--> IN_FLIGHT --bound--> BOUND
+    handoff        (start) PENDING --grant_enqueue--> IN_FLIGHT --bound--> BOUND --release--> RELEASED
                            IN_FLIGHT --enqueue_retired--> PENDING
+                           PENDING, IN_FLIGHT, ABANDONING --retire_attempt--> RETIRED --queued_present--> BOUND
+                           RETIRED --absent--> PROVED_ABSENT --grant_enqueue--> IN_FLIGHT
+                           RETIRED --abandoned_present--> ABANDONED
+                           PROVED_ABSENT --grant_abandon--> ABANDONING --abandoned--> ABANDONED --release--> RELEASED
+                           ABANDONING --abandon_retired--> RETIRED
     authorization  (start) GRANTED --commit--> COMMITTED
                            GRANTED --retire--> RETIRED_NO_COMMIT
     reference      (start) ACTIVE --release--> RELEASED
@@ -81,6 +86,9 @@ class Phase(StrEnum):
     PENDING = "PENDING"
     IN_FLIGHT = "IN_FLIGHT"
     BOUND = "BOUND"
+    PROVED_ABSENT = "PROVED_ABSENT"
+    ABANDONING = "ABANDONING"
+    ABANDONED = "ABANDONED"
     GRANTED = "GRANTED"
     RETIRED_NO_COMMIT = "RETIRED_NO_COMMIT"
     ACTIVE = "ACTIVE"
@@ -119,6 +127,13 @@ class Event(StrEnum):
     GRANT_ENQUEUE = "grant_enqueue"
     BOUND = "bound"
     ENQUEUE_RETIRED = "enqueue_retired"
+    RETIRE_ATTEMPT = "retire_attempt"
+    QUEUED_PRESENT = "queued_present"
+    ABANDONED_PRESENT = "abandoned_present"
+    ABSENT = "absent"
+    GRANT_ABANDON = "grant_abandon"
+    ABANDONED = "abandoned"
+    ABANDON_RETIRED = "abandon_retired"
     COMMIT = "commit"
     RETIRE = "retire"
     RELEASE = "release"
@@ -173,6 +188,18 @@ ARROWS: Final[dict[tuple[Machine, Phase, Event], Phase]] = {
     (Machine.HANDOFF, Phase.PENDING, Event.GRANT_ENQUEUE): Phase.IN_FLIGHT,
     (Machine.HANDOFF, Phase.IN_FLIGHT, Event.BOUND): Phase.BOUND,
     (Machine.HANDOFF, Phase.IN_FLIGHT, Event.ENQUEUE_RETIRED): Phase.PENDING,
+    (Machine.HANDOFF, Phase.PENDING, Event.RETIRE_ATTEMPT): Phase.RETIRED,
+    (Machine.HANDOFF, Phase.IN_FLIGHT, Event.RETIRE_ATTEMPT): Phase.RETIRED,
+    (Machine.HANDOFF, Phase.ABANDONING, Event.RETIRE_ATTEMPT): Phase.RETIRED,
+    (Machine.HANDOFF, Phase.RETIRED, Event.QUEUED_PRESENT): Phase.BOUND,
+    (Machine.HANDOFF, Phase.RETIRED, Event.ABANDONED_PRESENT): Phase.ABANDONED,
+    (Machine.HANDOFF, Phase.RETIRED, Event.ABSENT): Phase.PROVED_ABSENT,
+    (Machine.HANDOFF, Phase.PROVED_ABSENT, Event.GRANT_ENQUEUE): Phase.IN_FLIGHT,
+    (Machine.HANDOFF, Phase.PROVED_ABSENT, Event.GRANT_ABANDON): Phase.ABANDONING,
+    (Machine.HANDOFF, Phase.ABANDONING, Event.ABANDONED): Phase.ABANDONED,
+    (Machine.HANDOFF, Phase.ABANDONING, Event.ABANDON_RETIRED): Phase.RETIRED,
+    (Machine.HANDOFF, Phase.BOUND, Event.RELEASE): Phase.RELEASED,
+    (Machine.HANDOFF, Phase.ABANDONED, Event.RELEASE): Phase.RELEASED,
     (Machine.AUTHORIZATION, Phase.GRANTED, Event.COMMIT): Phase.COMMITTED,
     (Machine.AUTHORIZATION, Phase.GRANTED, Event.RETIRE): Phase.RETIRED_NO_COMMIT,
     (Machine.REFERENCE, Phase.ACTIVE, Event.RELEASE): Phase.RELEASED,
@@ -186,7 +213,8 @@ ARROWS: Final[dict[tuple[Machine, Phase, Event], Phase]] = {
 
 FENCING: Final[frozenset[Event]] = frozenset(
     {Event.EXPIRE, Event.NO_COMMIT, Event.CONTEXT_RETIRED, Event.OUTCOME_RETIRED_OPEN,
-     Event.OUTCOME_RETIRED_CONTEXT, Event.ENQUEUE_RETIRED, Event.CLOSE_RETIRED}
+     Event.OUTCOME_RETIRED_CONTEXT, Event.ENQUEUE_RETIRED, Event.RETIRE_ATTEMPT, Event.ABANDON_RETIRED,
+     Event.CLOSE_RETIRED}
 )  # fmt: skip
 """Events that end an attempt and so raise the subject's generation and fence."""
 
@@ -203,6 +231,11 @@ def next_phase(machine: Machine, phase: Phase, event: Event) -> Phase:
         legal = sorted(arrow[2] for arrow in ARROWS if arrow[:2] == (machine, phase))
         remedy = f"From {phase} a {machine} takes: {', '.join(legal) or 'nothing, the phase is terminal'}."
         raise IllegalTransitionError(f"{machine}.{phase}", event.value, remedy) from None
+
+
+def ends_of(machine: Machine) -> frozenset[Phase]:
+    """Return the phases of a machine that no event leaves."""
+    return frozenset(phases_of(machine)) - {phase for kind, phase, _ in ARROWS if kind is machine}
 
 
 def phases_of(machine: Machine) -> tuple[Phase, ...]:

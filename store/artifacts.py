@@ -2,15 +2,24 @@
 
 Rules kept here: the name of an artifact is its SHA-256, so publishing twice is one artifact; bytes are durable before
 their digest is returned (in a folder: file and folder are synced); what is read is verified, and bytes that do not
-match their name are an error, never data. Who may drop an artifact is decided by the Runtime's reference table alone.
+match their name are an error, never data.
+
+What is garbage is decided elsewhere (`memory.garbage`); here stands what makes removal safe beside publication. Bytes
+have an age, counted from their last publication: publishing what is there already makes it young again, and only what
+is old may be dropped. Making young and dropping exclude each other by a lock on the folder, so that no publisher is
+told of bytes which are gone a moment later. Other stores than a folder cannot promise that, and drop nothing.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -18,6 +27,19 @@ from fsspec.implementations.local import LocalFileSystem
 from records.canonical import digest_bytes, is_digest
 from records.errors import IntegrityError, InvalidInputError, NotFoundError, UnavailableError
 from records.values import ArtifactRef
+
+_LOCK: Final = ".lock"
+_DIGITS: Final = 64
+_OURS: Final = re.compile(rf"[0-9a-f]{{{_DIGITS}}}(\.[0-9a-f]{{32}})?")
+"""The names of artifacts, and of files that become one when they are whole."""
+
+
+class Kept(NamedTuple):
+    """A file of the store: its name, which begins with a digest, its size, and when it was last published."""
+
+    name: str
+    size: int
+    published: float
 
 
 class ArtifactStore:
@@ -43,13 +65,17 @@ class ArtifactStore:
     def publish_many(self, items: Sequence[bytes]) -> list[str]:
         """Store several byte strings durably and return their digests in order; folders are synced once."""
         digests = [digest_bytes(data) for data in items]
-        missing = {digest: data for digest, data in zip(digests, items, strict=True) if not self.holds(digest)}
+        given = dict(zip(digests, items, strict=True))
         try:
             if isinstance(self._files, LocalFileSystem):
-                _write_durably({self._path(digest): data for digest, data in missing.items()})
+                paths = {self._path(digest): data for digest, data in given.items()}
+                with self._locked(fcntl.LOCK_SH):
+                    missing = [path for path in paths if not _made_young(path)]
+                _write_durably({path: paths[path] for path in missing})
             else:
-                for digest, data in missing.items():
-                    self._files.pipe_file(self._path(digest), data)
+                for digest, data in given.items():
+                    if not self.holds(digest):
+                        self._files.pipe_file(self._path(digest), data)
         except OSError as error:
             remedy = f"Free space or repair the store, then run the command again: {error}"
             raise UnavailableError("artifact store", self.url, remedy) from error
@@ -87,10 +113,64 @@ class ArtifactStore:
         found = (path.rpartition("/")[2] for path in self._files.find(self._root))
         return sorted(name for name in found if is_digest(name))
 
+    def ages(self) -> Iterator[Kept]:
+        """Return everything in a folder with its age, unfinished files of writers that are gone included.
+
+        Raises:
+            UnavailableError: the store is no folder.
+        """
+        self._require_folder()
+        for folder in sorted(Path(self._root).iterdir()):
+            files = sorted(folder.iterdir()) if folder.is_dir() else []
+            for file in (each for each in files if _OURS.fullmatch(each.name)):
+                with suppress(FileNotFoundError):  # somebody finished or dropped it meanwhile
+                    held = file.stat()
+                    yield Kept(file.name, held.st_size, held.st_mtime)
+
+    def drop(self, name: str, published_before: float) -> bool:
+        """Remove what `ages` named, unless it was published again since; tell whether it was removed.
+
+        Raises:
+            UnavailableError: the store is no folder.
+        """
+        self._require_folder()
+        file = Path(self._path(name[:_DIGITS])).with_name(name)
+        with self._locked(fcntl.LOCK_EX):
+            try:
+                if file.stat().st_mtime >= published_before:
+                    return False
+                file.unlink()
+            except FileNotFoundError:
+                return False
+        return True
+
+    @contextmanager
+    def _locked(self, mode: int) -> Iterator[None]:
+        """Hold the lock of the folder: shared to publish, exclusive to drop."""
+        handle = os.open(f"{self._root}/{_LOCK}", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, mode)
+            yield
+        finally:
+            os.close(handle)
+
+    def _require_folder(self) -> None:
+        if not isinstance(self._files, LocalFileSystem):
+            raise UnavailableError("artifact store", self.url, "Only a folder can be swept; other stores keep all.")
+
     def _path(self, digest: str) -> str:
         if not is_digest(digest):
             raise InvalidInputError("artifact digest", digest, "Give 64 lower-case hex digits.")
         return f"{self._root}/{digest[:2]}/{digest}"
+
+
+def _made_young(path: str) -> bool:
+    """Make a file young, if it is there."""
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _write_durably(files: dict[str, bytes]) -> None:

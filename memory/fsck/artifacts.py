@@ -14,7 +14,7 @@ from records.base import Record
 from records.decisions import RecallContext
 from records.errors import IntegrityError, NotFoundError
 from records.evidence import Observation
-from records.ingestion import WorkItem
+from records.ingestion import AbandonedReceipt, WorkItem
 from records.legacy import LegacyArtifactStatus, LegacyImport
 from records.outcomes import RecallOutcome
 from records.snapshots import IndexBuild
@@ -63,6 +63,8 @@ def _named(record: Record) -> Iterator[str]:
             yield from (reference.sha256 for reference in record.artifacts)
         case IndexBuild():
             yield record.artifact.sha256
+        case AbandonedReceipt():
+            yield record.proof.digest
         case WorkItem():
             yield record.campaign_profile_digest
         case RecallContext(query_vector_digest=str() as digest):

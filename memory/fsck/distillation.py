@@ -1,4 +1,4 @@
-"""Distillation work: a queued receipt has its item and sidecar, a completion binds its batch and report (VRM-W09)."""
+"""Distillation work: queued receipts have item and sidecar, completions batch and report (VRM-W09)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from records.canonical import domain_digest
 from records.flows import Transition
 from records.ids import WorkItemId
 from records.ingestion import (
+    AbandonedReceipt,
     Batch,
     CompletionStatus,
     DistillationReceipt,
@@ -29,6 +30,7 @@ from records.runtime import enqueue_attempt_id, handoff_id, reference_id
 def check_distillation(case: Case, chunk: Chunk) -> None:
     """Check the work of a stretch of journal."""
     _check_queued(case, chunk)
+    _check_abandoned(case, chunk)
     _check_items(case, chunk)
     _check_completions(case, chunk)
 
@@ -48,6 +50,14 @@ def _check_queued(case: Case, chunk: Chunk) -> None:
         item, sidecar = items.get(str(receipt.work_item_id)), sidecars.get(str(receipt.work_item_id))
         for fault in _queue_faults(receipt, item, sidecar, answers.get(key)):
             case.findings.add(Code.QUEUED_INCOMPLETE, key, fault)
+
+
+def _check_abandoned(case: Case, chunk: Chunk) -> None:
+    """Only the granted append that rests on a proof says abandoned; that its item is nowhere is the items' check."""
+    abandoned = chunk.of(AbandonedReceipt)
+    for key, answer in chunk.answers(abandoned).items():
+        if answer.transition is not Transition.ABANDON_ENQUEUE:
+            case.findings.add(Code.RECEIPT_ILLEGAL, key, f"it says abandoned and was written by {answer.transition}")
 
 
 def _queue_faults(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterator
 from functools import cache
+from typing import Final
 
 from memory.fsck.case import Case
 from memory.fsck.codes import Code
@@ -135,10 +136,15 @@ def _ids(value: object) -> Iterator[str]:
             yield from _ids(held[name])
 
 
+_NEVER_THERE: Final = frozenset({"abandoned_work_item_id"})
+"""Fields that name a record which must not exist: one that does is found as an item without its receipt."""
+
+
 @cache
 def _naming(model: type[Model]) -> tuple[str, ...]:
-    """Return the fields of a model that may hold ids of record kinds."""
-    return tuple(name for name, field in model.model_fields.items() if _may_name(field.annotation))
+    """Return the fields of a model that may hold ids of record kinds which must be there."""
+    fields = model.model_fields.items()
+    return tuple(name for name, field in fields if name not in _NEVER_THERE and _may_name(field.annotation))
 
 
 def _may_name(annotation: object) -> bool:

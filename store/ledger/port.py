@@ -115,7 +115,14 @@ def require_prefix(prefix: str) -> None:
         raise InvalidInputError("id", prefix, "Give the first characters of an id, such as memory-record:3fa2.")
 
 
-class LedgerStore(LedgerReader, Protocol):
+class OpenLedger(LedgerReader, Protocol):
+    """Read access that can also be to one moment."""
+
+    def reading(self) -> AbstractContextManager[LedgerReader]:
+        """Open one read transaction: everything read in it is of one moment."""
+
+
+class LedgerStore(OpenLedger, Protocol):
     """The Ledger as its one writer sees it."""
 
     def claim(self, resource: str, holder: str) -> Epoch:
@@ -123,9 +130,6 @@ class LedgerStore(LedgerReader, Protocol):
 
     def commit(self, epoch: Epoch, group: Sequence[Request]) -> list[AppendReceipt | VrmError]:
         """Write a group of appends in one physical commit; see the contract of this module."""
-
-    def reading(self) -> AbstractContextManager[LedgerReader]:
-        """Open one read transaction: everything read in it is of one moment."""
 
     def table_counts(self) -> Mapping[str, int]:
         """Return the number of records of each kind, for `vrm status`."""

@@ -163,8 +163,9 @@ class TestVrmW03:
 class TestVrmW09:
     """One receipt, one item, one campaign, one completion, whatever crashes or repeats.
 
-    Crashes at every call are in `test_spine_crashes.py`. A later issue adds dead letters, cancellation and failure of a
-    campaign, the orphan proofs of an enqueue that was cut short, the release of the profile reference, and the exact
+    Crashes at every call are in `test_spine_crashes.py`, the orphan proofs of an enqueue that was cut short in
+    `test_handoffs.py`, its abandonment in `test_handoffs_ended.py`, the release of the profile reference in
+    `test_handoffs_released.py`. A later issue adds dead letters, cancellation and failure of a campaign, and the exact
     coverage that a terminal campaign proves.
     """
 
@@ -207,7 +208,7 @@ class TestVrmW09:
         assert len(stack.load("distillation-work-item")) == len(stack.load("enqueue-transaction")) == 7
 
     def test_vrm_w09_the_profile_is_held_and_the_handoff_bound(self, stack: Stack) -> None:
-        """The source Run's end releases neither; nothing in this issue releases them at all."""
+        """The source Run's end releases neither."""
         run_id = self.queued(stack)
 
         def held() -> list[tuple[Phase, Phase]]:

@@ -832,7 +832,7 @@ CREATE TABLE runtime.erasures (
 CREATE TABLE runtime.handoffs (
 	id TEXT NOT NULL,
 	run_id TEXT,
-	phase TEXT NOT NULL CHECK (phase IN ('PENDING', 'IN_FLIGHT', 'BOUND')),
+	phase TEXT NOT NULL CHECK (phase IN ('RETIRED', 'PENDING', 'IN_FLIGHT', 'BOUND', 'PROVED_ABSENT', 'ABANDONING', 'ABANDONED', 'RELEASED')),
 	version BIGINT NOT NULL,
 	generation BIGINT NOT NULL,
 	fence BIGINT NOT NULL,

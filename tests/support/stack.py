@@ -19,6 +19,7 @@ from memory.distillation.view import Policies
 from memory.evidence import Trial, bundle_records
 from memory.heads import LifecycleHeads, Reservation
 from memory.leases import admission, completion
+from memory.orphans import Orphans
 from memory.ports import all_good
 from memory.run_owner import RunOwner
 from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
@@ -126,7 +127,7 @@ class Stack:
         artifacts = cast("ArtifactStore", broken.wrap(stores.artifacts, "publish", "publish_many"))
         owner = RunOwner(runtime, ledger, artifacts, now, "test")
         coordinator = CommitCoordinator(ledger, runtime, artifacts, "test")
-        self.owner = cast("RunOwner", broken.wrap(owner, "apply", "grant", "reconcile"))
+        self.owner = cast("RunOwner", broken.wrap(owner, "apply", "grant", "reconcile", "resolve", "release"))
         self.coordinator = cast("CommitCoordinator", broken.wrap(coordinator, "append_granted", "append_direct"))
         self.heads = Hosts(ledger)
         self.spine = Spine(artifacts, self.owner, self.coordinator)
@@ -138,6 +139,7 @@ class Stack:
             spine=self.spine,
             heads=cast("Hosts", broken.wrap(self.heads, "reserve", "release")),
         )
+        self.orphans = Orphans(runtime, ledger, artifacts, self.owner, self.spine)
         self.campaigns = Campaigns(ports, POLICIES, PROFILE, namespace)
         self.distiller = KnowledgeDistiller(stores.ledger, POLICIES, now)
 

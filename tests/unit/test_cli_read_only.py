@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -206,7 +207,25 @@ def test_fsck_can_leave_artifacts_alone(damaged: World) -> None:
     assert set(_run(damaged, "fsck", "--json").json["counts"]) == {"artifact_missing"}
 
 
-@pytest.mark.parametrize("command", [("status",), ("fsck",), ("knowledge", "list"), ("knowledge", "show", "a")])
+def test_gc_shows_by_default_and_removes_when_asked(damaged: World) -> None:
+    rubbish = damaged.artifacts.publish(b"rubbish")
+    assert _run(damaged, "gc", "--json").json["files"] == []  # it is young
+    for digest in damaged.artifacts.digests():
+        os.utime(damaged.artifacts.location(digest), (0, 0))
+    answer = _run(damaged, "gc", "--json")
+    assert (answer.code, answer.json["removed"]) == (0, False)
+    assert {"name": rubbish, "bytes": len(b"rubbish")} in answer.json["files"]
+    assert answer.json["bytes"] == sum(each["bytes"] for each in answer.json["files"])
+    assert "Would remove" in _run(damaged, "gc").out
+    assert damaged.artifacts.holds(rubbish)
+    assert rubbish in _run(damaged, "gc", "--remove").out
+    assert not damaged.artifacts.holds(rubbish)
+    assert _run(damaged, "fsck", "--json").json["clean"]
+
+
+@pytest.mark.parametrize(
+    "command", [("status",), ("fsck",), ("gc",), ("knowledge", "list"), ("knowledge", "show", "a")]
+)
 def test_an_error_is_one_block_and_never_a_traceback(command: tuple[str, ...]) -> None:
     error = UnavailableError("postgres", "connection refused", "Start the server.")
     answer = _run(error, *command)
@@ -217,7 +236,7 @@ def test_an_error_is_one_block_and_never_a_traceback(command: tuple[str, ...]) -
     assert answer.json == error.as_dict()
 
 
-@pytest.mark.parametrize("command", [(), ("status",), ("fsck",), ("knowledge",), ("knowledge", "list"),
+@pytest.mark.parametrize("command", [(), ("status",), ("fsck",), ("gc",), ("knowledge",), ("knowledge", "list"),
                                      ("knowledge", "show")])  # fmt: skip
 def test_help_has_examples(command: tuple[str, ...]) -> None:
     answer = _run(UnavailableError("stores", "opened", "Help needs none."), *command, "--help")

@@ -9,7 +9,7 @@ import pytest
 
 from records import states
 from records.errors import IllegalTransitionError
-from records.states import ARROWS, FENCING, STARTS, Event, Machine, Phase, next_phase, phases_of
+from records.states import ARROWS, FENCING, STARTS, Event, Machine, Phase, ends_of, next_phase, phases_of
 
 
 def drawn() -> dict[tuple[str, str, str], str]:
@@ -66,14 +66,14 @@ def test_terminal_phases_stay() -> None:
         Machine.RUN: {Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED},
         Machine.ACTIVITY: {Phase.COMMITTED},
         Machine.DECISION: {Phase.RETIRED, Phase.OUTCOME_COMMITTED},
-        Machine.HANDOFF: {Phase.BOUND},
+        Machine.HANDOFF: {Phase.RELEASED},
         Machine.AUTHORIZATION: {Phase.COMMITTED, Phase.RETIRED_NO_COMMIT},
         Machine.REFERENCE: {Phase.RELEASED},
         Machine.ERASURE: {Phase.RETIRED, Phase.CLOSED},
     }
     for machine, expected in ends.items():
         leaving = {phase for kind, phase, _ in ARROWS if kind is machine}
-        assert set(phases_of(machine)) - leaving == expected
+        assert set(phases_of(machine)) - leaving == ends_of(machine) == expected
 
 
 def test_what_ends_an_attempt_raises_the_fence() -> None:
@@ -86,6 +86,7 @@ def test_what_ends_an_attempt_raises_the_fence() -> None:
             (Machine.DECISION, Phase.OPEN),
             (Machine.DECISION, Phase.CONTEXT_COMMITTED),
             (Machine.HANDOFF, Phase.PENDING),
+            (Machine.HANDOFF, Phase.RETIRED),
             (Machine.ERASURE, Phase.OPEN),
         }
         and phase not in {Phase.AWAITING_ASSIGNMENT, Phase.REGISTERING, Phase.CONTEXT_COMMITTING}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memory.orphans import Orphans
 from policies.catalog import load_catalog
 from policies.planner import planner_policy
 from records.errors import VrmError
@@ -59,11 +60,14 @@ def run_round(job: Job) -> int:
 
 
 def recover(job: Job) -> int:
-    """Settle the authorizations that a crash left unresolved and return how many were settled.
+    """Settle the authorizations that a crash left unresolved, close retired handoffs, return how many were settled.
 
     One that cannot be settled now is met again, with its error, by the step that needs its subject.
     """
-    return sum(not isinstance(answer, VrmError) for answer in job.spine.recover(job.stores.runtime))
+    settled = job.spine.recover(job.stores.runtime)
+    stores = job.stores
+    Orphans(stores.runtime, stores.ledger, stores.artifacts, job.owners.run_owner, job.spine).close()
+    return sum(not isinstance(answer, VrmError) for answer in settled)
 
 
 def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:

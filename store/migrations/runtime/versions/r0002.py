@@ -1,4 +1,4 @@
-"""Erasures have their machine, Runs are controlled, and tables that move are guarded."""
+"""Erasures have their machine, Runs are controlled, handoffs recovered and released; tables that move are guarded."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from store.migrations.steps import Steps
 
 revision = "2"
 down_revision = "1"
-definition_digest = "32ce82ed6c5e9795eff4835a8cd7214a868784655571d0b90ef5479e8a1eab80"
+definition_digest = "8c0a634732b6908920ebce7bb72633f8ad4c6e8bbe381aa505b8c0c38d8a97b5"
+_HANDOFF_PHASES = "'RETIRED', 'PENDING', 'IN_FLIGHT', 'BOUND', 'PROVED_ABSENT', 'ABANDONING', 'ABANDONED', 'RELEASED'"
 
 
 def upgrade(steps: Steps) -> None:
     """Make what is new; subjects that are there stay as they are."""
+    steps.replace_check("handoffs", "phase", f"phase IN ({_HANDOFF_PHASES})")
     steps.run_file(Path(__file__).with_suffix(".sql"))
     phases = "'RUNNING', 'PAUSED', 'COMPLETED', 'CANCELLING', 'CANCELLED', 'FAILING', 'FAILED'"
     steps.replace_check("runs", "phase", f"phase IN ({phases})")
