@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.handoffs import prove, recovery_request, retirement
-from memory.ports import RunOwnerPort
+from memory.ports import HandoffOwnerPort
 from memory.spine import Spine
 from records.appends import AppendReceipt, Proposal
 from records.canonical import parse_canonical
@@ -47,7 +47,12 @@ class Orphans:
     """Retires, recovers and abandons handoffs."""
 
     def __init__(
-        self, runtime: RuntimeReader, ledger: OpenLedger, artifacts: ArtifactStore, owner: RunOwnerPort, spine: Spine
+        self,
+        runtime: RuntimeReader,
+        ledger: OpenLedger,
+        artifacts: ArtifactStore,
+        owner: HandoffOwnerPort,
+        spine: Spine,
     ) -> None:
         """Read through the stores, act through owner and spine."""
         self._runtime = runtime

@@ -36,6 +36,10 @@ class RunOwnerPort(Protocol):
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Read the Ledger's answers back and settle each authorization."""
 
+
+class HandoffOwnerPort(RunOwnerPort, Protocol):
+    """Owner of Runtime transitions, as whoever recovers and ends handoffs sees it."""
+
     def resolve(self, proof_digests: Sequence[str]) -> list[Applied | VrmError]:
         """Close retired attempts of handoffs by published proofs of the Store."""
 

@@ -12,7 +12,7 @@ import vrm
 from vrm.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "migrate", "bench")
+COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "gc", "migrate", "bench")
 GROUPS = {
     "knowledge": ("list", "show"),
     "bench": ("ledger", "recall"),
