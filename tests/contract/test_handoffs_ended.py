@@ -15,6 +15,7 @@ from memory.orphans import Abandonment
 from memory.ports import all_good
 from records.appends import Append, AppendReceipt, Proposal
 from records.canonical import parse_canonical
+from records.control import ControlCause, ControlEvent, ControlKind
 from records.errors import (
     IllegalTransitionError,
     IntegrityError,
@@ -33,9 +34,10 @@ from records.values import PolicyIdentity, ProofRef
 from store.ledger.port import Request
 from tests.support.samples import Common
 from tests.support.stack import Crash, Stack, record_of
+from tests.support.stack_control import stop
 from tests.support.stack_handoffs import CutAt, Scene
 from tests.support.stores import expect
-from tests.support.trials import digest
+from tests.support.trials import NOW, digest
 from tests.support.variant_samples import make_abandoned
 
 pytestmark = pytest.mark.parametrize(
@@ -167,6 +169,17 @@ class TestAbandonment:
         assert [type(each) for each in scene.stack.orphans.abandon(wanted)][:2] == [StaleError] * 2
 
 
+class Announced(Scene):
+    """A Run whose cancellation is published, and nobody has carried it out."""
+
+    def cause(self) -> ProofRef:
+        event = ControlEvent(
+            namespace=self.stack.namespace, run_id=self.run_id, kind=ControlKind.CANCEL_EVENT,
+            cause=ControlCause.COMMAND, detail="cancelled", at=NOW,
+        )  # fmt: skip
+        return ProofRef(ref="announced", digest=self.stack.stores.artifacts.publish(event.canonical))
+
+
 class Forged:
     """An abandonment whose proposal is made by hand, with one part exchanged."""
 
@@ -295,14 +308,21 @@ class TestForgedAbandonment:
         assert scene.stack.state() == before
 
     def test_vrm_w09_a_retry_outdates_the_proof(self, stack: Stack) -> None:
-        scene = Scene(stack).cut("opened").absent()
-        early = [recovery_request(each) for each in scene.handoffs()]
-        scene.ingest()  # the retry
-        forged = Forged.of(scene, early[0])
+        scene = Announced(stack).cut("opened").absent()
+        forged = Forged(scene)
+        scene.ingest()
         before = scene.stack.state()
         assert isinstance(forged.offer(forged.receipt), StaleError | IllegalTransitionError)
         assert isinstance(scene.stack.orphans.abandon(scene.abandonments())[0], StaleError)
         assert scene.stack.state() == before
+
+    def test_vrm_w09_a_cancellation_that_nobody_carried_out_is_no_cause(self, stack: Stack) -> None:
+        scene = Announced(stack).cut("opened").absent()
+        assert isinstance(scene.stack.orphans.abandon(scene.abandonments())[0], StaleError)  # the Run is running
+        stop(scene.stack, scene.run_id, fail=False)
+        assert isinstance(scene.stack.orphans.abandon(scene.abandonments())[0], IntegrityError)  # by another event
+        assert scene.phases() == {Phase.PROVED_ABSENT}
+        assert not scene.stack.load("distillation-receipt")
 
     def test_vrm_w09_what_came_to_be_meanwhile_is_a_typed_no_commit(self, stack: Stack) -> None:
         """A receipt that slipped in after absence was proved refuses the abandonment inside the transaction."""

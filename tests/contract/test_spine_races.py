@@ -176,7 +176,6 @@ class TestLeases:
         class Deaf:
             def __init__(self, owner: RunOwnerPort) -> None:
                 self.grant, self.reconcile, self._apply = owner.grant, owner.reconcile, owner.apply
-                self.resolve, self.release = owner.resolve, owner.release
 
             def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
                 self._apply(commands)
