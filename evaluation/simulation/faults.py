@@ -60,6 +60,7 @@ class Fate:
     again: bool = True
 
 
+_OF_OWNERS: Final = tuple(sorted(OF_OWNERS))
 _ORDINARY: Final = tuple(fault for fault in Fault if fault not in OF_OWNERS)
 _ALL: Final = tuple(Fault)
 
@@ -78,5 +79,11 @@ class FaultPlan:
         if step is None or not step.whole or not self._left or self._rng.random() >= self._chance:
             return Fate()
         self._left -= 1
-        fault = self._rng.choice(_ALL if step.owned else _ORDINARY)
+        fault = self._rng.choice(self._possible(step))
         return Fate(fault, self._rng.random() < 2 / 3)
+
+    def _possible(self, step: Step) -> tuple[Fault, ...]:
+        """Return what may strike; hosts that only reserve are replaced more often, for nothing else about them breaks."""
+        if not step.owned:
+            return _ORDINARY
+        return _OF_OWNERS if step.method == "reserve" else _ALL

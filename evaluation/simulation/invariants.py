@@ -47,9 +47,10 @@ class RuntimeCheck:
     def __init__(self, world: World) -> None:
         """Follow the Runtime of a world from here on."""
         self._world = world
-        self._seen: dict[Key, Subject] = dict(world.runtime.content)
+        self._seen: dict[Key, Subject] = {}
         self._admitted: dict[tuple[str, str], str] = {}
         self._slots: dict[tuple[str, str], str] = {}
+        self.changed()  # what there is at the beginning is checked as well
 
     def changed(self) -> list[Subject]:
         """Return the subjects that changed since the last time, after checking how."""
@@ -122,9 +123,10 @@ class LedgerCheck:
         self._last = {name: rows[-1] for name, rows in content.journals.items() if rows}
         self._receipts = dict(content.receipts)
         self._heads: dict[str, Head] = dict(content.variants)
-        self._records = len(content.records)
         self._one: dict[tuple[str, str], str] = {}
         self._permits: dict[str, list[JournalRow]] = {}
+        for row in (row for rows in content.journals.values() for row in rows if row.noun in _ONE_OF):
+            self._one[row.noun, self._about(row)] = row.id
 
     def changed(self) -> tuple[list[JournalRow], list[AppendReceipt]]:
         """Return the rows and receipts that are new since the last time, after checking them."""
@@ -168,11 +170,13 @@ class LedgerCheck:
         stored = self._world.ledger.content.records.get(row.id)
         if stored is None or (stored.position, stored.noun) != (row.position, row.noun):
             yield "its record is not there"
-        column = _ONE_OF.get(row.noun)
-        if column is not None:
-            about = str(self._world.ledger.content.columns[row.id].get(column))
+        if row.noun in _ONE_OF:
+            about = self._about(row)
             if self._one.setdefault((row.noun, about), row.id) != row.id:
                 yield f"{self._one[row.noun, about]} is there for {about}"
+
+    def _about(self, row: JournalRow) -> str:
+        return str(self._world.ledger.content.columns[row.id].get(_ONE_OF[row.noun]))
 
     def _new_receipts(self) -> list[AppendReceipt]:
         held = self._world.ledger.content.receipts

@@ -12,12 +12,10 @@ from typing import Any, Final
 
 from evaluation.bench import corpus
 from evaluation.bench.corpus import CATALOG, CONTRACT, METRIC, SPACE
-from evaluation.simulation.world import Beginning, HeldArtifacts, OpenLedger, OpenRuntime
-from memory.coordinator import CommitCoordinator
+from evaluation.simulation.world import OpenLedger
 from memory.distillation.view import Policies
 from memory.evidence import Trial, bundle_records
 from memory.index.embedding import HashEmbedder
-from memory.ports import all_good
 from memory.snapshots import (
     KnowledgeSnapshotBuilder,
     RecallInputSnapshotBuilder,
@@ -31,7 +29,7 @@ from policies.lifecycle_policy import lifecycle_policy
 from policies.retention import check_retention
 from policies.retrieval_policy import retrieval_policy
 from policies.selection_policy import selection_policy
-from records.appends import Append, NamespaceHead, Proposal
+from records.appends import NamespaceHead, Proposal
 from records.base import Record
 from records.canonical import digest_bytes
 from records.decisions import (
@@ -71,8 +69,13 @@ PROFILE: Final = CampaignProfile(
     profile="default", workflow="w", drafting_adapter="registered-contrast", budget_class=corpus.BUDGET, retention="keep"
 )
 SLOT: Final = "decide"
+SWEEPS: Final = ("sweep/0", "sweep/1")
+"""Runs whose evidence becomes knowledge."""
+NEWS: Final = "news"
+"""A Run whose evidence comes while others distil."""
 _CHANGE: Final = CATALOG.contrasts[0]
-_ANSWER: Final = b"what the actor answered"
+ANSWER: Final = b"what the actor answered"
+"""The bytes behind every artifact that a record names."""
 _EVENT: Final = b"the event that ended the decision"
 
 
@@ -269,7 +272,7 @@ class Decision:
     @property
     def artifacts(self) -> list[bytes]:
         """What must be published before the outcome is proposed."""
-        return [_ANSWER, _EVENT, self.blocked.canonical]
+        return [ANSWER, _EVENT, self.blocked.canonical]
 
     def outcome(self, context: RecallContext | None) -> RecallOutcome:
         """Return the account that this worker gives, if `context` is what the Ledger holds."""
@@ -302,7 +305,7 @@ class Decision:
             decision_status=status,
             terminal_reason=reason,
             artifact_committed=completed,
-            artifact_digest=digest_bytes(_ANSWER) if completed else None,
+            artifact_digest=digest_bytes(ANSWER) if completed else None,
             memory_binding_digest=memory_binding(self.intent, context).canonical_digest if answered else None,
             dispositions=(),
             blocked_proof_digest=self.blocked.canonical_digest if blocked else None,
@@ -363,29 +366,12 @@ def trial(run: str, task: int, *, changed: bool, seed: int = 0) -> tuple[Record,
             environment_digest=digest_bytes(b"environment"),
             model_family=corpus.MODEL_FAMILY,
             budget_class=corpus.BUDGET,
-            artifacts=(ArtifactRef(role="predictions", sha256=digest_bytes(_ANSWER), size_bytes=len(_ANSWER)),),
+            artifacts=(ArtifactRef(role="predictions", sha256=digest_bytes(ANSWER), size_bytes=len(ANSWER)),),
             verified={METRIC.name: round(0.7 + task / 100 + (0.05 + task / 1000 if changed else 0.0), 6)},
             violations=(),
             times=(TIMES[0], TIMES[0], TIMES[0]),
         )
     )
-
-
-@lru_cache(maxsize=2)
-def beginning(*, evidence: bool) -> Beginning:
-    """Return what schedules begin with: a Recall Input over nothing; and earlier trials where knowledge is to come."""
-    ledger, artifacts = OpenLedger(), HeldArtifacts({})
-    coordinator = CommitCoordinator(ledger, OpenRuntime(), artifacts, "simulation")
-    appends, index = recall_input()
-    made = [Append.direct(transition, key, (record,)) for transition, key, record in appends]
-    made.append(Append.direct(Transition.APPEND_EVIDENCE, "contract", (CONTRACT,)))
-    if evidence:
-        earlier = [trial("earlier", task, changed=changed) for task in range(2) for changed in (False, True)]
-        earlier += [trial("earlier", task, changed=False) for task in (2, 3)]
-        made += [Append.direct(Transition.APPEND_EVIDENCE, f"trial/{each[-1].id}", each) for each in earlier]
-    all_good(coordinator.append_direct(made))
-    held = {digest_bytes(data): data for data in (index, _ANSWER)}
-    return Beginning(ledger.content, held)
 
 
 @lru_cache(maxsize=1)

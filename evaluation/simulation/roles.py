@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from evaluation.bench.corpus import SPACE
@@ -31,7 +30,7 @@ from records.decisions import RecallContext
 from records.errors import VrmError
 from records.flows import Transition
 from records.ids import EvidenceSnapshotId
-from records.ingestion import CaptureOperation, EvidenceSnapshot
+from records.ingestion import CaptureOperation, EvidenceSnapshot, WorkAssignment, WorkItem
 from records.outcomes import SourceStatus
 from records.runtime import RunBody
 from records.states import Machine, Phase
@@ -134,13 +133,25 @@ def project(line: Line) -> None:
 
 
 def distil(line: Line) -> None:
-    """Lease, propose and commit what is assigned."""
+    """Lease, propose and commit everything that is assigned."""
+    _distil(line, None)
 
+
+def distil_one(place: int) -> Role:
+    """Return the role of one that distils one item only, so that another one leads at the same time.
+
+    Whoever takes the second item works on the capture that was made first, as one does who captured long ago.
+    """
+    return lambda line: _distil(line, place)
+
+
+def _distil(line: Line, place: int | None) -> None:
     def work() -> bool:
-        campaigns = campaigns_of(line)
+        campaigns = campaigns_of(line, place)
         if not campaigns.waiting():
             return not campaigns.unassigned() and _complete(line, campaigns)
-        return not campaigns.distil(_captured(line), _Distiller(line), _quiet)
+        snapshot = _first_capture(line) if place else _captured(line)
+        return not campaigns.distil(snapshot, _Distiller(line), _quiet)
 
     _passes(line, work)
 
@@ -187,8 +198,19 @@ def finish(runs: tuple[RunBody, ...]) -> Role:
     return role
 
 
-def campaigns_of(line: Line) -> Campaigns:
-    """Return the product's driver of distillation work, over the ports of a participant."""
+class _Some(Campaigns):
+    """The product's driver of distillation work, of one item only if it is told which."""
+
+    place: int | None = None
+
+    def waiting(self) -> list[tuple[WorkItem, WorkAssignment]]:
+        found = super().waiting()
+        items = self._items()
+        return found if self.place is None else [each for each in found if each[0] == items[self.place]]
+
+
+def campaigns_of(line: Line, place: int | None = None) -> Campaigns:
+    """Return the driver of distillation work over the ports of a participant."""
     ports = CampaignPorts(
         ledger=line.world.ledger,
         runtime=line.world.runtime,
@@ -197,7 +219,9 @@ def campaigns_of(line: Line) -> Campaigns:
         spine=spine_of(line),
         heads=line.heads,
     )
-    return line.world.parts.campaigns(ports, POLICIES, PROFILE, SPACE)
+    made = _Some(ports, POLICIES, PROFILE, SPACE)
+    made.place = place
+    return made
 
 
 def _captured(line: Line) -> EvidenceSnapshotId:
@@ -206,6 +230,16 @@ def _captured(line: Line) -> EvidenceSnapshotId:
     append = Append.direct(Transition.CAPTURE_SNAPSHOT, capture_key(operation), (snapshot, operation))
     all_good(spine_of(line).direct([append]))
     return EvidenceSnapshotId(snapshot.id)
+
+
+def capture(line: Line) -> None:
+    """Capture the evidence of this moment."""
+    _captured(line)
+
+
+def _first_capture(line: Line) -> EvidenceSnapshotId:
+    """Return the snapshot that was captured first."""
+    return EvidenceSnapshotId.check(line.world.ledger.find("evidence-snapshot", SPACE)[0].id)
 
 
 def _frozen(line: Line) -> tuple[EvidenceSnapshot, CaptureOperation]:
@@ -236,13 +270,6 @@ class _Distiller(KnowledgeDistiller):
 
 
 _VIEWS: Final[Recent[EvidenceSnapshotId, View]] = Recent(256)
-
-
-@lru_cache(maxsize=64)
-def trials_of(run: str, task: int, *, pair: bool) -> tuple[tuple[Record, ...], ...]:
-    """Return the trials that a Run appends: the change, with its baseline if `pair`."""
-    changed = (material.trial(run, task, changed=True),)
-    return (material.trial(run, task, changed=False), *changed) if pair else changed
 
 
 def _quiet(_done: int) -> None:

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, Final
 
 from evaluation.simulation import material, roles
+from evaluation.simulation.beginnings import Begins, beginning
 from evaluation.simulation.between import BetweenCheck
 from evaluation.simulation.ending import check_ending
 from evaluation.simulation.faults import Fate, Fault, FaultPlan, Step
@@ -28,7 +29,10 @@ from records.runtime import RunBody
 LIMIT: Final = 3000
 """More steps than any schedule needs; whatever takes more does not come to an end."""
 _CUT: Final = 120
-_CAMPAIGNS: Final = 0.2
+_DECIDES, _ASSIGNED, _CAMPAIGNS = 6, 3, 1
+"""Of ten schedules so many decide only, so many distil what is assigned, so many carry evidence all the way."""
+_PACES: Final = (1.0, 4.0, 11.0)
+"""From reservations that hold to ones that lapse at once; that must cost a typed no-commit and nothing else."""
 _THOROUGH: Final = 4
 """The integrity check runs over every fourth schedule that distils, and over every other one."""
 
@@ -74,26 +78,30 @@ class Cast:
     """Who takes part in a schedule.
 
     Attributes:
+        begins: what is there at the beginning.
         roles: those who take part from the beginning.
         closing: those who finish the work in the end, in this order.
         driven: Runs whose evidence is carried through.
-        distils: whether knowledge is to come of it.
     """
 
+    begins: Begins
     roles: list[Named] = field(default_factory=list)
     closing: list[Named] = field(default_factory=list)
     driven: list[RunBody] = field(default_factory=list)
-    distils: bool = False
 
 
 def draw_cast(rng: Random) -> Cast:
     """Draw who takes part."""
-    cast = Cast(distils=rng.random() < _CAMPAIGNS)
+    (begins,) = rng.choices(list(Begins), (_DECIDES, _ASSIGNED, _CAMPAIGNS))
+    cast = Cast(begins)
     runs: list[RunBody] = []
-    for number in range(rng.randint(0, 1) if cast.distils else rng.randint(1, 2)):
+    decisions = {Begins.EMPTY: rng.choice((1, 1, 2)), Begins.ASSIGNED: 0, Begins.EVIDENCE: rng.randint(0, 1)}
+    for number in range(decisions[begins]):
         runs.append(_add_decision(cast, rng, number))
-    if cast.distils:
+    if begins is Begins.EVIDENCE:
         _add_campaign(cast, rng)
+    if begins is not Begins.EMPTY:
+        _add_distillers(cast, rng)
     for _ in range(rng.randint(0, 2)):
         cast.roles.append(Named("scanner", roles.recover))
     if rng.random() < 1 / 2 and runs:
@@ -124,19 +132,44 @@ def _add_decision(cast: Cast, rng: Random, number: int) -> RunBody:
 def _add_campaign(cast: Cast, rng: Random) -> None:
     """Add evidence of one or two Runs, and those who carry it to knowledge, some of them twice."""
     for number in range(rng.randint(1, 2)):
-        run = material.study(f"sweep/{number}")
-        trials = (material.trial(f"sweep/{number}", 2 + number, changed=True),)
+        run = material.study(material.SWEEPS[number])
+        trials = (material.trial(material.SWEEPS[number], 2 + number, changed=True),)
         cast.driven.append(run)
         cast.roles.append(Named(f"evidence of {number}", roles.append_evidence(run, trials)))
         cast.closing += [cast.roles[-1], Named(f"ingester of {number}", roles.ingest(run))]
         cast.roles.append(Named(f"driver of {number}", roles.campaign(run)))
         if rng.random() < 1 / 3:
             cast.roles.append(Named(f"ingester of {number}", roles.ingest(run)))
+    cast.closing.append(Named("projector", roles.project))
     if rng.random() < 1 / 2:
-        cast.roles.append(Named("projector", roles.project))
-    if rng.random() < 1 / 3:
-        cast.roles.append(Named("distiller", roles.distil))
-    cast.closing += [Named("projector", roles.project), Named("distiller", roles.distil)]
+        cast.roles.append(cast.closing[-1])
+
+
+def _add_news(cast: Cast) -> None:
+    """Add evidence that comes meanwhile, so that what two distillers capture differs."""
+    run = material.study(material.NEWS)
+    trials = tuple(material.trial(material.NEWS, 4, changed=changed) for changed in (False, True))
+    cast.driven.append(run)
+    cast.roles.append(Named("news", roles.append_evidence(run, trials)))
+    cast.closing = [
+        cast.roles[-1], Named("ingester of the news", roles.ingest(run)), Named("projector", roles.project),
+        *cast.closing,
+    ]  # fmt: skip
+
+
+def _add_distillers(cast: Cast, rng: Random) -> None:
+    """Add those who distil what is assigned; two of them race for items and heads."""
+    distiller = Named("distiller", roles.distil)
+    cast.closing.append(distiller)
+    if cast.begins is Begins.ASSIGNED:
+        cast.driven += [material.study(name) for name in material.SWEEPS]
+        leaders = [Named(f"distiller of item {place}", roles.distil_one(place)) for place in range(2)]
+        cast.roles += leaders if rng.random() < 2 / 3 else [distiller]
+        cast.roles += rng.choices((distiller, *leaders), k=rng.randint(0, 1))
+        if rng.random() < 2 / 3:
+            _add_news(cast)
+    elif rng.random() < 1 / 3:
+        cast.roles.append(distiller)
 
 
 class Schedule:
@@ -150,7 +183,7 @@ class Schedule:
         self._plan = FaultPlan(self._rng)
         self._cut = self._rng.randint(1, _CUT) if self._rng.random() < 1 / 3 else LIMIT
         self.verdict = Verdict(seed)
-        self._world = World(parts, material.beginning(evidence=self._cast.distils))
+        self._world = World(parts, beginning(self._cast.begins), self._rng.choice(_PACES))
         self._runtime, self._ledger = RuntimeCheck(self._world), LedgerCheck(self._world)
         self._between = BetweenCheck(self._world)
         self._running: list[tuple[Strand[Step, Fate], Named]] = []
@@ -207,7 +240,7 @@ class Schedule:
                 self._step(0, Fate())
                 if self.verdict.steps > LIMIT:
                     self._world.complain(f"{named.name} does not come to an end")
-        thorough = not self._cast.distils or self.verdict.seed % _THOROUGH == 0
+        thorough = self._cast.begins is Begins.EMPTY or self.verdict.seed % _THOROUGH == 0
         if not self._world.complaints:
             check_ending(self._world, self._cast.driven, thorough=thorough)
 

@@ -11,11 +11,10 @@ Rules kept here:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
 
-from memory.campaigns import Campaigns
 from memory.coordinator import CommitCoordinator
 from memory.heads import LifecycleHeads
 from memory.run_owner import RunOwner
@@ -51,6 +50,10 @@ class OpenRuntime(MemoryRuntime):
         """Every subject."""
         return self._subjects
 
+    def begin_with(self, kept: Mapping[Key, Subject]) -> None:
+        """Begin with the subjects of another one."""
+        self._subjects = dict(kept)
+
 
 class OpenLedger(MemoryLedger):
     """The Ledger in memory, whose content can be looked at as a whole and begun with."""
@@ -70,10 +73,15 @@ class OpenLedger(MemoryLedger):
 class HeldArtifacts(ArtifactStore):
     """Artifact bytes in a mapping of their own."""
 
-    def __init__(self, held: dict[str, bytes]) -> None:
+    def __init__(self, held: Mapping[str, bytes]) -> None:
         """Begin with a copy of what is given."""
         self._held = dict(held)
         self.url = "held"
+
+    @property
+    def content(self) -> Mapping[str, bytes]:
+        """Every artifact by its digest."""
+        return self._held
 
     def publish_many(self, items: Sequence[bytes]) -> list[str]:
         """Keep the bytes."""
@@ -110,7 +118,6 @@ class Parts:
     coordinator: type[CommitCoordinator] = CommitCoordinator
     heads: type[LifecycleHeads] = LifecycleHeads
     spine: type[Spine] = Spine
-    campaigns: type[Campaigns] = Campaigns
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,8 @@ class Beginning:
     """What a schedule begins with."""
 
     ledger: _State
-    artifacts: dict[str, bytes]
+    artifacts: Mapping[str, bytes]
+    runtime: Mapping[Key, Subject] = field(default_factory=dict)
 
 
 class Interrupter(Protocol):
@@ -136,6 +144,7 @@ class World:
     """The stores of one schedule, and the owners over them.
 
     Attributes:
+        pace: seconds that pass whenever a host of heads reads its clock; a reservation lapses by it, sooner or later.
         acting: whoever takes the present step.
         complaints: what was promised and not kept, as it was seen.
         faults: how often each fault came about.
@@ -143,6 +152,7 @@ class World:
 
     parts: Parts
     beginning: Beginning
+    pace: float = 1.0
     acting: Interrupter | None = None
     complaints: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
@@ -153,6 +163,7 @@ class World:
         self.ledger = self.parts.ledger()
         self.ledger.begin_with(self.beginning.ledger)
         self.runtime = self.parts.runtime()
+        self.runtime.begin_with(self.beginning.runtime)
         self.artifacts = HeldArtifacts(self.beginning.artifacts)
         self._ticks, self._seconds = 0, 0.0
         self._owners: dict[str, list[Any]] = {}
@@ -166,7 +177,7 @@ class World:
 
     def seconds(self) -> float:
         """Return the clock of reservations, which goes on whenever it is read."""
-        self._seconds += 3.0
+        self._seconds += self.pace
         return self._seconds
 
     def succeed(self, port: str) -> None:

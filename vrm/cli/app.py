@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vrm.cli import bench, fsck, imports, knowledge, migrate, recall, run, services, status
+from vrm.cli import bench, fsck, imports, knowledge, migrate, recall, run, services, simulate, status
 
 _HELP = """Memory for research agents that keeps only independently verified knowledge.
 
@@ -35,6 +35,7 @@ app.command("recall", short_help="Show the cards that apply to one decision.")(r
 app.command("status", short_help="Show what runs and what is stored.")(status.status)
 app.command("fsck", short_help="Recompute everything from the rows and compare.")(fsck.fsck)
 app.command("migrate", short_help="Bring the databases of an earlier version up to date.")(migrate.migrate)
+app.command("simulate", short_help="Run the write path in memory, broken at every step.")(simulate.simulate)
 app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(bench.app, name="bench")
