@@ -1,8 +1,8 @@
 """What must hold once the faults are over, recovery has run and everybody has had time to finish.
 
 Rules checked here: no grant is unresolved and no subject waits; every intent that was admitted has its outcome; every
-experience of a Run that was driven has its receipt, every item its assignment and its completion, and every Run is over;
-the integrity check finds nothing, and has nothing to note.
+experience of a Run that was driven has its receipt, every item its assignment and its completion, and every Run is
+over; the integrity check finds nothing, and has nothing to note.
 """
 
 from __future__ import annotations

@@ -23,9 +23,7 @@ class Fault(StrEnum):
     OWNER_LOST_AFTER = "owner lost after its write"
 
 
-OF_OWNERS: Final = frozenset(
-    {Fault.OLD_OWNER, Fault.OWNER_PAUSED, Fault.OWNER_LOST_BEFORE, Fault.OWNER_LOST_AFTER}
-)
+OF_OWNERS: Final = frozenset({Fault.OLD_OWNER, Fault.OWNER_PAUSED, Fault.OWNER_LOST_BEFORE, Fault.OWNER_LOST_AFTER})
 """Faults that concern a port that has an owner."""
 
 
@@ -83,7 +81,7 @@ class FaultPlan:
         return Fate(fault, self._rng.random() < 2 / 3)
 
     def _possible(self, step: Step) -> tuple[Fault, ...]:
-        """Return what may strike; hosts that only reserve are replaced more often, for nothing else about them breaks."""
+        """Return what may strike; a host that reserves is replaced more often, for little else about it breaks."""
         if not step.owned:
             return _ORDINARY
         return _OF_OWNERS if step.method == "reserve" else _ALL

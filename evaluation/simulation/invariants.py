@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from typing import Any, Final
 
 from evaluation.simulation.world import World
@@ -94,7 +94,7 @@ def _moved(before: Subject, after: Subject) -> Iterator[str]:
         yield f"no way leads from {before.phase} to {after.phase} in {steps} arrows that end {raised} attempts"
 
 
-@lru_cache(maxsize=None)
+@cache
 def _reach(machine: Machine, phase: Phase, steps: int) -> frozenset[tuple[Phase, int]]:
     """Return where `steps` arrows lead from a phase, and how many of them end an attempt on the way."""
     places = {(phase, 0)}

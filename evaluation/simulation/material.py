@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from evaluation.bench import corpus
 from evaluation.bench.corpus import CATALOG, CONTRACT, METRIC, SPACE
@@ -66,7 +66,11 @@ TIMES: Final = ("2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:01.000000Z")
 """When the two workers of a decision wrote their records; the bytes differ by it, the ids do not."""
 POLICIES: Final = Policies(distillation=distillation_policy(), lifecycle=lifecycle_policy())
 PROFILE: Final = CampaignProfile(
-    profile="default", workflow="w", drafting_adapter="registered-contrast", budget_class=corpus.BUDGET, retention="keep"
+    profile="default",
+    workflow="w",
+    drafting_adapter="registered-contrast",
+    budget_class=corpus.BUDGET,
+    retention="keep",
 )
 SLOT: Final = "decide"
 SWEEPS: Final = ("sweep/0", "sweep/1")
@@ -79,31 +83,39 @@ ANSWER: Final = b"what the actor answered"
 _EVENT: Final = b"the event that ended the decision"
 
 
-class Ending(Enum):
-    """How a worker wants a decision to end: source, decision, reason, and in whose name."""
+class Account(NamedTuple):
+    """How a decision ends: what memory offered, what became of it, why, and in whose name that is written."""
 
-    COMPLETED = (SourceStatus.NOT_REQUESTED, DecisionStatus.COMPLETED, None, Authority.NORMAL)
-    NO_OP = (SourceStatus.NOT_REQUESTED, DecisionStatus.NO_OP, TerminalReason.ALREADY_SATISFIED, Authority.NORMAL)
-    FAILED = (
+    source: SourceStatus
+    status: DecisionStatus
+    reason: TerminalReason | None
+    authority: Authority
+
+
+class Ending(Enum):
+    """How a worker wants a decision to end."""
+
+    COMPLETED = Account(SourceStatus.NOT_REQUESTED, DecisionStatus.COMPLETED, None, Authority.NORMAL)
+    NO_OP = Account(
+        SourceStatus.NOT_REQUESTED, DecisionStatus.NO_OP, TerminalReason.ALREADY_SATISFIED, Authority.NORMAL
+    )
+    FAILED = Account(
         SourceStatus.NOT_REQUESTED,
         DecisionStatus.ACTOR_FAILED,
         TerminalReason.RUNTIME_FAILURE_CLOSURE,
         Authority.RUNTIME_CLOSURE,
     )
-    EMPTY = (SourceStatus.EMPTY, DecisionStatus.NO_OP, TerminalReason.NO_APPLICABLE_ACTION, Authority.NORMAL)
-    EMPTY_FAILED = (
+    EMPTY = Account(SourceStatus.EMPTY, DecisionStatus.NO_OP, TerminalReason.NO_APPLICABLE_ACTION, Authority.NORMAL)
+    EMPTY_FAILED = Account(
         SourceStatus.EMPTY,
         DecisionStatus.ACTOR_FAILED,
         TerminalReason.ACTOR_INVOCATION_FAILED,
         Authority.RUNTIME_CLOSURE,
     )
-    BLOCKED = (
-        SourceStatus.BLOCKED,
-        DecisionStatus.BLOCKED,
-        TerminalReason.BLOCKED_RECALL_SOURCE,
-        Authority.NORMAL,
+    BLOCKED = Account(
+        SourceStatus.BLOCKED, DecisionStatus.BLOCKED, TerminalReason.BLOCKED_RECALL_SOURCE, Authority.NORMAL
     )
-    CANCELLED = (
+    CANCELLED = Account(
         SourceStatus.CANCELLED_BEFORE_RECALL,
         DecisionStatus.CANCELLED,
         TerminalReason.CANCELLED_BY_COMMAND,
@@ -111,14 +123,15 @@ class Ending(Enum):
     )
 
     @property
-    def source(self) -> SourceStatus:
-        """What memory had to offer."""
-        return self.value[0]
+    def account(self) -> Account:
+        """How the decision is to end."""
+        made: Account = self.value
+        return made
 
     @property
-    def authority(self) -> Authority:
-        """In whose name the outcome is written."""
-        return self.value[3]
+    def source(self) -> SourceStatus:
+        """What memory had to offer."""
+        return self.account.source
 
     @property
     def requested(self) -> bool:
@@ -128,6 +141,16 @@ class Ending(Enum):
 
 REQUESTED: Final = tuple(ending for ending in Ending if ending.requested)
 CONTROL: Final = tuple(ending for ending in Ending if not ending.requested)
+_OF_THE_INTENT: Final = (
+    "namespace", "run_id", "activity_id", "iteration", "arm", "pair", "decision_slot", "artifact_kind", "planned_actor",
+)  # fmt: skip
+_NOTHING: Final[dict[str, Any]] = dict.fromkeys(
+    (
+        "proposed_knob", "proposed_value", "hypothesis_id", "intervention_id", "effective_config_digest",
+        "executed_actor",
+    )
+)  # fmt: skip
+"""What an outcome without an experiment leaves open."""
 _REASONS: Final = {
     SourceStatus.NOT_REQUESTED: OutcomeReason.CONTROL_ARM.value,
     SourceStatus.EMPTY: OutcomeReason.NO_ELIGIBLE_EVIDENCE.value,
@@ -276,27 +299,13 @@ class Decision:
 
     def outcome(self, context: RecallContext | None) -> RecallOutcome:
         """Return the account that this worker gives, if `context` is what the Ledger holds."""
-        source, status, reason, _ = self.ending.value
-        blocked = source is SourceStatus.BLOCKED
-        cancelled = source is SourceStatus.CANCELLED_BEFORE_RECALL
+        source, status, reason, _ = self.ending.account
         completed = status is DecisionStatus.COMPLETED
         answered = source in {SourceStatus.NOT_REQUESTED, SourceStatus.EMPTY}
-        fields: dict[str, Any] = {
-            name: getattr(self.intent, name)
-            for name in (
-                "namespace", "run_id", "activity_id", "iteration", "arm", "pair", "decision_slot", "artifact_kind",
-                "planned_actor",
-            )
-        }  # fmt: skip
-        none = dict.fromkeys(
-            (
-                "proposed_knob", "proposed_value", "hypothesis_id", "intervention_id", "effective_config_digest",
-                "executed_actor",
-            )
-        )  # fmt: skip
+        fields: dict[str, Any] = {name: getattr(self.intent, name) for name in _OF_THE_INTENT} | self._proofs()
         return RecallOutcome(
             **fields,
-            **none,
+            **_NOTHING,
             created_at=self.time,
             intent_id=IntentId(self.intent.id),
             source_status=source,
@@ -308,11 +317,19 @@ class Decision:
             artifact_digest=digest_bytes(ANSWER) if completed else None,
             memory_binding_digest=memory_binding(self.intent, context).canonical_digest if answered else None,
             dispositions=(),
-            blocked_proof_digest=self.blocked.canonical_digest if blocked else None,
-            closure_event_digest=digest_bytes(_EVENT) if cancelled else None,
-            terminal_evidence_kind=TerminalEvidenceKind.CANCEL_EVENT if cancelled else None,
-            terminal_evidence_digest=digest_bytes(_EVENT) if cancelled else None,
         )
+
+    def _proofs(self) -> dict[str, Any]:
+        """Return what an outcome rests on besides its context."""
+        cancelled = self.ending.source is SourceStatus.CANCELLED_BEFORE_RECALL
+        event = digest_bytes(_EVENT) if cancelled else None
+        blocked = self.ending.source is SourceStatus.BLOCKED
+        return {
+            "blocked_proof_digest": self.blocked.canonical_digest if blocked else None,
+            "closure_event_digest": event,
+            "terminal_evidence_kind": TerminalEvidenceKind.CANCEL_EVENT if cancelled else None,
+            "terminal_evidence_digest": event,
+        }
 
 
 @lru_cache(maxsize=4096)
@@ -322,7 +339,9 @@ def decision(number: int, ending: Ending, *, late: bool, arm: str) -> Decision:
 
 
 @lru_cache(maxsize=4096)
-def proposal(subject: Decision, transition: Transition, attempt: tuple[int, int], held: RecallContext | None) -> Proposal:
+def proposal(
+    subject: Decision, transition: Transition, attempt: tuple[int, int], held: RecallContext | None
+) -> Proposal:
     """Return what a worker proposes for a decision at an attempt, if `held` is its context in the Ledger."""
     records: dict[Transition, tuple[Record, ...]] = {
         Transition.APPEND_INTENT: (contract_view(), subject.intent),
@@ -333,7 +352,7 @@ def proposal(subject: Decision, transition: Transition, attempt: tuple[int, int]
     return Proposal(
         namespace=SPACE,
         transition=transition,
-        authority=authority.get(transition, subject.ending.authority),
+        authority=authority.get(transition, subject.ending.account.authority),
         machine=Machine.DECISION,
         subject_id=str(subject.intent.id),
         run_id=subject.run.id,
@@ -382,4 +401,3 @@ def _actor() -> ActorIdentity:
         template_digest=digest_bytes(b"template"),
         policy=retrieval_policy().identity,
     )
-

@@ -94,10 +94,8 @@ def draw_cast(rng: Random) -> Cast:
     """Draw who takes part."""
     (begins,) = rng.choices(list(Begins), (_DECIDES, _ASSIGNED, _CAMPAIGNS))
     cast = Cast(begins)
-    runs: list[RunBody] = []
     decisions = {Begins.EMPTY: rng.choice((1, 1, 2)), Begins.ASSIGNED: 0, Begins.EVIDENCE: rng.randint(0, 1)}
-    for number in range(decisions[begins]):
-        runs.append(_add_decision(cast, rng, number))
+    runs = [_add_decision(cast, rng, number) for number in range(decisions[begins])]
     if begins is Begins.EVIDENCE:
         _add_campaign(cast, rng)
     if begins is not Begins.EMPTY:

@@ -1,8 +1,10 @@
 """Many seeds, and the planted bugs, with one report.
 
-Rules kept here: a planted bug meets the same seeds whatever range is asked for, so its figures compare between runs; one
-that was not caught in them is given more seeds before it counts as missed. A failing seed is told with its history, the
-first ones of a range only.
+Rules kept here:
+
+- a planted bug meets the same seeds whatever range is asked for, so its figures compare between runs; one that was not
+  caught in them is given more seeds before it counts as missed;
+- a failing seed is told with its history, the first ones of a range only.
 """
 
 from __future__ import annotations
@@ -136,9 +138,13 @@ def report(seeds: range, found: Range) -> dict[str, Any]:
     }
 
 
-def history(seed: int, parts: Parts) -> list[str]:
-    """Return the history of one seed, numbered, and what was found."""
-    hands = Hands()
+def history(seed: int, plant: str | None = None) -> list[str]:
+    """Return the history of one seed, numbered, and what was found; over a planted bug if one is named.
+
+    Raises:
+        InvalidInputError: there is no such bug.
+    """
+    parts, hands = Parts() if plant is None else planted(plant).parts, Hands()
     try:
         return list(run_seed(seed, hands, parts).lines())
     finally:

@@ -125,9 +125,14 @@ class Strand(Generic[Offer, Answer]):
         self.offer = offer
         self._hand.wait()
         self.offer = None
-        if self._gone or self._answer is None:
+        answer = self._answer
+        if self._ended() or answer is None:
             raise Gone
-        return self._answer
+        return answer
+
+    def _ended(self) -> bool:
+        """Tell whether the process is gone, which may have come while it waited."""
+        return self._gone
 
     def leave(self) -> Gone:
         """Mark the process as gone, and return what to raise."""

@@ -36,14 +36,9 @@ def simulate(
 
     chosen = simulation.parse_seeds(seeds)
     with progress(quiet=as_json) as told:
-        found = (
-            simulation.simulate(chosen, told)
-            if plant is None
-            else simulation.simulate_planted(plant, chosen, told)
-        )
+        found = simulation.simulate(chosen, told) if plant is None else simulation.simulate_planted(plant, chosen, told)
     if history:
-        parts = simulation.Parts() if plant is None else simulation.planted(plant).parts
-        found["histories"] = [simulation.history(chosen.start, parts), *found["histories"]]
+        found["histories"] = [simulation.history(chosen.start, plant), *found["histories"]]
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))  # one line, and the last one
     else:
