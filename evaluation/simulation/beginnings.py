@@ -48,7 +48,7 @@ def beginning(begins: Begins) -> Beginning:
     made.append(Append.direct(Transition.APPEND_EVIDENCE, "contract", (CONTRACT,)))
     if begins is Begins.EVIDENCE:
         earlier = [material.trial("earlier", task, changed=changed) for task in range(2) for changed in (False, True)]
-        earlier += [material.trial("earlier", task, changed=False) for task in (2, 3)]
+        earlier += [material.trial("earlier", task, changed=False) for task in (2, 3, 4)]
         made += [Append.direct(Transition.APPEND_EVIDENCE, f"trial/{each[-1].id}", each) for each in earlier]
     all_good(coordinator.append_direct(made))
     return Beginning(ledger.content, {digest_bytes(data): data for data in (index, material.ANSWER)})

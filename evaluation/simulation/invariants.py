@@ -123,13 +123,22 @@ class LedgerCheck:
         self._last = {name: rows[-1] for name, rows in content.journals.items() if rows}
         self._receipts = dict(content.receipts)
         self._heads: dict[str, Head] = dict(content.variants)
+        self._size = (0, 0, 0)
         self._one: dict[tuple[str, str], str] = {}
         self._permits: dict[str, list[JournalRow]] = {}
         for row in (row for rows in content.journals.values() for row in rows if row.noun in _ONE_OF):
             self._one[row.noun, self._about(row)] = row.id
 
-    def changed(self) -> tuple[list[JournalRow], list[AppendReceipt]]:
-        """Return the rows and receipts that are new since the last time, after checking them."""
+    def changed(self, *, whole: bool = False) -> tuple[list[JournalRow], list[AppendReceipt]]:
+        """Return the rows and receipts that are new since the last time, after checking them.
+
+        Nothing is looked at while there are no more rows than before, unless it is to be the `whole`.
+        """
+        content = self._world.ledger.content
+        size = (len(content.records), len(content.receipts), len(content.variants))
+        if size == self._size and not whole:
+            return [], []
+        self._size = size
         rows = [row for name in self._world.ledger.content.journals for row in self._new_rows(name)]
         receipts = self._new_receipts()
         for receipt in receipts:

@@ -10,7 +10,7 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from evaluation.bench.corpus import SPACE
@@ -30,7 +30,7 @@ from records.decisions import RecallContext
 from records.errors import VrmError
 from records.flows import Transition
 from records.ids import EvidenceSnapshotId
-from records.ingestion import CaptureOperation, EvidenceSnapshot, WorkAssignment, WorkItem
+from records.ingestion import CaptureOperation, EvidenceSnapshot, SnapshotMember, WorkAssignment, WorkItem
 from records.outcomes import SourceStatus
 from records.runtime import RunBody
 from records.states import Machine, Phase
@@ -243,10 +243,10 @@ def _first_capture(line: Line) -> EvidenceSnapshotId:
 
 
 def _frozen(line: Line) -> tuple[EvidenceSnapshot, CaptureOperation]:
-    """Freeze the evidence; the same rows of the journal always give the same snapshot, so it is made once."""
+    """Freeze the evidence; the same experiences at the same position always give the same snapshot, made once."""
     ledger = line.world.ledger
     position = ledger.namespace_head(SPACE).evidence
-    key = ledger.content.journals[SPACE][position - 1].chain_digest
+    key = position, tuple(ledger.content.by_kind["experience", SPACE])
     if key not in _FROZEN:
         request = FreezeEvidence(namespace=SPACE, operation_key=f"evidence-at-{position}")
         with ledger.reading() as reader:
@@ -254,22 +254,30 @@ def _frozen(line: Line) -> tuple[EvidenceSnapshot, CaptureOperation]:
     return _FROZEN[key]
 
 
-_FROZEN: Final[Recent[str, tuple[EvidenceSnapshot, CaptureOperation]]] = Recent(256)
+_FROZEN: Final[Recent[tuple[int, tuple[str, ...]], tuple[EvidenceSnapshot, CaptureOperation]]] = Recent(1024)
 
 
 class _Distiller(KnowledgeDistiller):
-    """The product's distiller, which reads a snapshot once in a process: its id says what is in it."""
+    """The product's distiller, which judges the same members once in a process, whichever snapshot holds them."""
 
     def __init__(self, line: Line) -> None:
         super().__init__(line.world.ledger, POLICIES, line.world.clock)
+        self._ledger = line.world.ledger
 
     def view(self, snapshot_id: EvidenceSnapshotId) -> View:
-        if snapshot_id not in _VIEWS:
-            _VIEWS.put(snapshot_id, read_view(self._reader, snapshot_id, POLICIES.distillation))
-        return _VIEWS[snapshot_id]
+        if snapshot_id not in self._views:
+            stored = self._ledger.get(snapshot_id)
+            snapshot = None if stored is None else stored.load()
+            members = snapshot.members if isinstance(snapshot, EvidenceSnapshot) else ()
+            if members not in _VIEWS:
+                _VIEWS.put(members, read_view(self._reader, snapshot_id, POLICIES.distillation))
+            view = _VIEWS[members]
+            own = snapshot if isinstance(snapshot, EvidenceSnapshot) else view.snapshot
+            self._views[snapshot_id] = replace(view, snapshot=own)
+        return self._views[snapshot_id]
 
 
-_VIEWS: Final[Recent[EvidenceSnapshotId, View]] = Recent(256)
+_VIEWS: Final[Recent[tuple[SnapshotMember, ...], View]] = Recent(64)
 
 
 def _quiet(_done: int) -> None:

@@ -9,6 +9,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -29,6 +30,7 @@ PATIENCE: Final = 1000
 TOLD: Final = 3
 """Failing seeds whose history is told."""
 _EVERY: Final = 10
+_TIDY: Final = 250
 
 Progress = Callable[[str, int, int], None]
 
@@ -87,6 +89,8 @@ def run_range(seeds: Iterable[int], hands: Hands, parts: Parts, told: Callable[[
             found.failing.append(verdict)
         if found.schedules % _EVERY == 0:
             told(found.schedules)
+        if found.schedules % _TIDY == 0:
+            gc.collect()  # a world is full of circles, and the integrity check keeps the collector from seeing them
     found.seconds = time.perf_counter() - begun
     return found
 
