@@ -72,11 +72,6 @@ class Proposal(Model):
             InvalidRecordError: a payload is not a valid record of its noun.
             IntegrityError: a payload is valid but not canonical.
         """
-        return self._unpacked
-
-    @once
-    def _unpacked(self) -> tuple[Record, ...]:
-        """The records, read once: issuer and coordinator each look at them more than once."""
         records = []
         for body in self.records:
             record = load_record(body.noun, body.payload)

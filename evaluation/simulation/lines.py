@@ -6,7 +6,7 @@ Rules kept here:
   is stored;
 - an owner that was replaced refuses a call, and it is made again to its successor;
 - what is answered is compared with what the stores hold: a receipt that is handed out is the stored one, an
-  authorization is about the proposal that was asked for.
+  authorization is about the proposal that was asked for, and no owner meets rows that contradict each other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memory.campaigns import HeadsPort
 from memory.heads import Reservation
 from memory.ports import CoordinatorPort, Fence, RunOwnerPort
 from records.appends import Append, AppendReceipt
-from records.errors import FencedError, UnavailableError, VrmError
+from records.errors import FencedError, IntegrityError, UnavailableError, VrmError
 from records.knowledge import LifecycleEvent
 from records.runtime import Applied, Authorization, Command
 from store.artifacts import ArtifactStore
@@ -70,14 +70,22 @@ class Line:
             try:
                 answer = self._take(step, fate, act)
             except BaseException as error:
+                self._contradicts(step, error)
                 self._told(self._strand.name, step, fate, str(error) or type(error).__name__)
                 if isinstance(error, UnavailableError) and fate.again:
                     continue
                 if isinstance(error, FencedError) and error.field == RESOURCES.get(step.port):
                     continue
                 raise
+            for each in answer if isinstance(answer, list) else ():
+                self._contradicts(step, each)
             self._told(self._strand.name, step, fate, _outcome(answer))
             return answer
+
+    def _contradicts(self, step: Step, answer: object) -> None:
+        """Complain if an owner met rows that contradict each other: no order of honest steps leads there."""
+        if isinstance(answer, IntegrityError):
+            self.world.complain(f"{step} met a contradiction: {answer}")
 
     def before_write(self, port: str) -> None:
         """Stop the owner here, or lose it."""
