@@ -4,7 +4,7 @@
 - `faults`: what may happen at a step, and how a seed draws it.
 - `world`: what survives (the stores), and the owners that come and go over them.
 - `lines`: the ports that a participant is given; every call over them is a step.
-- `material`: records made once and used by every schedule.
+- `material`, `trials`, `beginnings`: records made once, and what there is when a schedule begins.
 - `roles`: what the participants do.
 - `invariants`, `between`, `ending`: what must hold after every step, between the two stores, and at the end.
 - `schedule`: one seed. `campaign`: many. `planted`: bugs of the protocol that the checks must find.

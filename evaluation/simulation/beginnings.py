@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import cast
 
 from evaluation.bench.corpus import CONTRACT
-from evaluation.simulation import material, roles
+from evaluation.simulation import material, roles, trials
 from evaluation.simulation.faults import Fate, Step
 from evaluation.simulation.lines import Line
 from evaluation.simulation.strands import Strand
@@ -47,8 +47,8 @@ def beginning(begins: Begins) -> Beginning:
     made = [Append.direct(transition, key, (record,)) for transition, key, record in appends]
     made.append(Append.direct(Transition.APPEND_EVIDENCE, "contract", (CONTRACT,)))
     if begins is Begins.EVIDENCE:
-        earlier = [material.trial("earlier", task, changed=changed) for task in range(2) for changed in (False, True)]
-        earlier += [material.trial("earlier", task, changed=False) for task in (2, 3, 4)]
+        earlier = [trials.trial("earlier", task, changed=changed) for task in range(2) for changed in (False, True)]
+        earlier += [trials.trial("earlier", task, changed=False) for task in (2, 3, 4)]
         made += [Append.direct(Transition.APPEND_EVIDENCE, f"trial/{each[-1].id}", each) for each in earlier]
     all_good(coordinator.append_direct(made))
     return Beginning(ledger.content, {digest_bytes(data): data for data in (index, material.ANSWER)})
@@ -57,9 +57,9 @@ def beginning(begins: Begins) -> Beginning:
 def _assigned() -> Beginning:
     world = World(Parts(), beginning(Begins.EVIDENCE))
     line = Line(world, cast("Strand[Step, Fate]", _Straight()), lambda *_told: None, lambda *_posted: None)
-    for number, name in enumerate(material.SWEEPS):
+    for number, name in enumerate(trials.SWEEPS):
         run = material.study(name)
-        roles.append_evidence(run, (material.trial(name, 2 + number, changed=True),))(line)
+        roles.append_evidence(run, (trials.trial(name, 2 + number, changed=True),))(line)
         roles.ingest(run)(line)
     roles.project(line)
     roles.capture(line)

@@ -1,11 +1,11 @@
-"""What schedules are about: decisions, trials and the two beginnings, made once in a process and used by all of them.
+"""The decisions that schedules are about, made once in a process and used by all of them.
 
 Records never change, so a schedule shares them with every other one; what it writes is its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
@@ -14,7 +14,6 @@ from evaluation.bench import corpus
 from evaluation.bench.corpus import CATALOG, CONTRACT, METRIC, SPACE
 from evaluation.simulation.world import OpenLedger
 from memory.distillation.view import Policies
-from memory.evidence import Trial, bundle_records
 from memory.index.embedding import HashEmbedder
 from memory.snapshots import (
     KnowledgeSnapshotBuilder,
@@ -55,7 +54,6 @@ from records.runtime import RunBody, activity_id
 from records.states import Machine
 from records.values import (
     ActorIdentity,
-    ArtifactRef,
     CampaignProfile,
     DecisionPoint,
     GovernanceBinding,
@@ -73,11 +71,6 @@ PROFILE: Final = CampaignProfile(
     retention="keep",
 )
 SLOT: Final = "decide"
-SWEEPS: Final = ("sweep/0", "sweep/1")
-"""Runs whose evidence becomes knowledge."""
-NEWS: Final = "news"
-"""A Run whose evidence comes while others distil."""
-_CHANGE: Final = CATALOG.contrasts[0]
 ANSWER: Final = b"what the actor answered"
 """The bytes behind every artifact that a record names."""
 _EVENT: Final = b"the event that ended the decision"
@@ -359,37 +352,6 @@ def proposal(
         generation=attempt[0],
         fence=attempt[1],
         records=Proposal.bodies(records[transition] or (subject.outcome(held),)),
-    )
-
-
-@lru_cache(maxsize=64)
-def trial(run: str, task: int, *, changed: bool, seed: int = 0) -> tuple[Record, ...]:
-    """Return the eight records of a trial of a Run: the baseline or the one change, on a task with roots of its own."""
-    settings = {_CHANGE.knob: _CHANGE.to_value} if changed else {}
-    name = f"dataset-{task}"
-    subject = replace(corpus.task(0), name=name, root=name, dataset_digest=digest_bytes(name.encode()))
-    return bundle_records(
-        Trial(
-            namespace=SPACE,
-            task=subject,
-            contract=CONTRACT,
-            catalog_digest=CATALOG.digest,
-            run_id=study(run).id,
-            iteration=int(changed),
-            seed=seed,
-            change=(_CHANGE.knob, _CHANGE.from_value, _CHANGE.to_value) if changed else None,
-            mechanism=_CHANGE.mechanism if changed else "baseline",
-            config_digest=CATALOG.config_digest(CATALOG.baseline | settings),
-            baseline_config_digest=CATALOG.config_digest(CATALOG.baseline),
-            source_digest=digest_bytes(b"source"),
-            environment_digest=digest_bytes(b"environment"),
-            model_family=corpus.MODEL_FAMILY,
-            budget_class=corpus.BUDGET,
-            artifacts=(ArtifactRef(role="predictions", sha256=digest_bytes(ANSWER), size_bytes=len(ANSWER)),),
-            verified={METRIC.name: round(0.7 + task / 100 + (0.05 + task / 1000 if changed else 0.0), 6)},
-            violations=(),
-            times=(TIMES[0], TIMES[0], TIMES[0]),
-        )
     )
 
 

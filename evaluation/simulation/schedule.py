@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from evaluation.simulation import material, roles
+from evaluation.simulation import material, roles, trials
 from evaluation.simulation.beginnings import Begins, beginning
 from evaluation.simulation.between import BetweenCheck
 from evaluation.simulation.ending import check_ending
@@ -130,10 +130,10 @@ def _add_decision(cast: Cast, rng: Random, number: int) -> RunBody:
 def _add_campaign(cast: Cast, rng: Random) -> None:
     """Add evidence of one or two Runs, and those who carry it to knowledge, some of them twice."""
     for number in range(rng.randint(1, 2)):
-        run = material.study(material.SWEEPS[number])
-        trials = (material.trial(material.SWEEPS[number], 2 + number, changed=True),)
+        run = material.study(trials.SWEEPS[number])
+        made = (trials.trial(trials.SWEEPS[number], 2 + number, changed=True),)
         cast.driven.append(run)
-        cast.roles.append(Named(f"evidence of {number}", roles.append_evidence(run, trials)))
+        cast.roles.append(Named(f"evidence of {number}", roles.append_evidence(run, made)))
         cast.closing += [cast.roles[-1], Named(f"ingester of {number}", roles.ingest(run))]
         cast.roles.append(Named(f"driver of {number}", roles.campaign(run)))
         if rng.random() < 1 / 3:
@@ -145,10 +145,10 @@ def _add_campaign(cast: Cast, rng: Random) -> None:
 
 def _add_news(cast: Cast) -> None:
     """Add evidence that comes meanwhile, so that what two distillers capture differs."""
-    run = material.study(material.NEWS)
-    trials = (material.trial(material.NEWS, 4, changed=True),)
+    run = material.study(trials.NEWS)
+    made = (trials.trial(trials.NEWS, 4, changed=True),)
     cast.driven.append(run)
-    cast.roles.append(Named("news", roles.append_evidence(run, trials)))
+    cast.roles.append(Named("news", roles.append_evidence(run, made)))
     cast.closing = [
         cast.roles[-1], Named("ingester of the news", roles.ingest(run)), Named("projector", roles.project),
         *cast.closing,
@@ -160,7 +160,7 @@ def _add_distillers(cast: Cast, rng: Random) -> None:
     distiller = Named("distiller", roles.distil)
     cast.closing.append(distiller)
     if cast.begins is Begins.ASSIGNED:
-        cast.driven += [material.study(name) for name in material.SWEEPS]
+        cast.driven += [material.study(name) for name in trials.SWEEPS]
         leaders = [Named(f"distiller of item {place}", roles.distil_one(place)) for place in range(2)]
         cast.roles += leaders if rng.random() < 2 / 3 else [distiller]
         cast.roles += rng.choices((distiller, *leaders), k=rng.randint(0, 1))
