@@ -14,7 +14,7 @@ from pydantic import Field
 from records.fields import Digest, Name, Namespace, Text, Timestamp
 from records.flows import Authority, Transition
 from records.ids import ActivityId, AuthorizationId, EnqueueAttemptId, HandoffId, ReferenceId, RunId, WorkItemId
-from records.models import Model
+from records.models import Model, once
 from records.states import Event, Machine, Phase
 from records.values import Count
 
@@ -77,7 +77,7 @@ class Authorization(Model):
     proposal_digest: Digest
     granted_at: Timestamp
 
-    @property
+    @once
     def id(self) -> AuthorizationId:
         """The id of the authorization; independent of the payload that it binds."""
         own = {"expected_id", "expected_digest", "proposal_digest", "granted_at"}

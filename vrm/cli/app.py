@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vrm.cli import bench, fsck, gc, imports, knowledge, migrate, recall, run, services, status
+from vrm.cli import bench, fsck, gc, imports, knowledge, migrate, recall, run, services, simulate, status
 
 _HELP = """Memory for research agents that keeps only independently verified knowledge.
 
@@ -36,6 +36,7 @@ app.command("status", short_help="Show what runs and what is stored.")(status.st
 app.command("fsck", short_help="Recompute everything from the rows and compare.")(fsck.fsck)
 app.command("gc", short_help="Remove artifact bytes that nobody needs.")(gc.gc)
 app.command("migrate", short_help="Bring the databases of an earlier version up to date.")(migrate.migrate)
+app.command("simulate", short_help="Run the write path in memory, broken at every step.")(simulate.simulate)
 app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(bench.app, name="bench")

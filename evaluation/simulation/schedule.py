@@ -1,0 +1,283 @@
+"""One seed: who takes part, in which order they step, what breaks, and what was found.
+
+A schedule has two parts. In the first one the participants step in a drawn order and the faults strike, until all are
+done or everything stops at a drawn step. In the second one new owners claim, recovery runs from what is stored, every
+role is taken up again without faults, calls that are still under way arrive at the very end, and recovery runs once
+more. What must hold is checked after every step of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from evaluation.simulation import material, roles, trials
+from evaluation.simulation.beginnings import Begins, beginning
+from evaluation.simulation.between import BetweenCheck
+from evaluation.simulation.ending import check_ending
+from evaluation.simulation.faults import Fate, Fault, FaultPlan, Step
+from evaluation.simulation.invariants import LedgerCheck, RuntimeCheck
+from evaluation.simulation.lines import Line
+from evaluation.simulation.roles import Named, Role
+from evaluation.simulation.strands import Hands, Strand
+from evaluation.simulation.world import RESOURCES, Parts, World
+from records.errors import VrmError
+from records.runtime import RunBody
+
+LIMIT: Final = 3000
+"""More steps than any schedule needs; whatever takes more does not come to an end."""
+_CUT: Final = 120
+_DECIDES, _ASSIGNED, _CAMPAIGNS = 14, 5, 1
+"""Of twenty schedules so many decide only, so many distil what is assigned, so many carry evidence all the way."""
+_PACES: Final = (1.0, 4.0, 11.0)
+"""From reservations that hold to ones that lapse at once; that must cost a typed no-commit and nothing else."""
+_THOROUGH: Final = {Begins.EMPTY: 4, Begins.ASSIGNED: 10, Begins.EVIDENCE: 10}
+"""The integrity check runs over one in so many schedules; it costs as much as the schedule, or more with evidence."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of a history."""
+
+    who: str
+    what: str
+    fault: Fault | None
+    outcome: str
+
+    def __str__(self) -> str:
+        """Return the line."""
+        fault = f" [{self.fault.value}]" if self.fault else ""
+        return f"{self.who}: {self.what}{fault}" + (f" -> {self.outcome}" if self.outcome else "")
+
+
+@dataclass
+class Verdict:
+    """What came of a seed."""
+
+    seed: int
+    violations: list[str] = field(default_factory=list)
+    faults: dict[str, int] = field(default_factory=dict)
+    history: list[Event] = field(default_factory=list)
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken."""
+        return len(self.history)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the history, numbered, and then what was found."""
+        for number, event in enumerate(self.history, start=1):
+            yield f"{number:4}  {event}"
+        yield from (f"      VIOLATION {violation}" for violation in self.violations)
+
+
+@dataclass
+class Cast:
+    """Who takes part in a schedule.
+
+    Attributes:
+        begins: what is there at the beginning.
+        roles: those who take part from the beginning.
+        closing: those who finish the work in the end, in this order.
+        driven: Runs whose evidence is carried through.
+    """
+
+    begins: Begins
+    roles: list[Named] = field(default_factory=list)
+    closing: list[Named] = field(default_factory=list)
+    driven: list[RunBody] = field(default_factory=list)
+
+
+def draw_cast(rng: Random) -> Cast:
+    """Draw who takes part."""
+    (begins,) = rng.choices(list(Begins), (_DECIDES, _ASSIGNED, _CAMPAIGNS))
+    cast = Cast(begins)
+    decisions = {Begins.EMPTY: rng.choice((1, 1, 1, 2)), Begins.ASSIGNED: 0, Begins.EVIDENCE: rng.randint(0, 1)}
+    runs = [_add_decision(cast, rng, number) for number in range(decisions[begins])]
+    if begins is Begins.EVIDENCE:
+        _add_campaign(cast, rng)
+    if begins is not Begins.EMPTY:
+        _add_distillers(cast, rng)
+    for _ in range(rng.randint(0, 2)):
+        cast.roles.append(Named("scanner", roles.recover))
+    if rng.random() < 1 / 2 and runs:
+        cast.roles.append(Named("finisher", roles.finish(tuple(runs))))
+    cast.closing.append(Named("finisher", roles.finish((*runs, *cast.driven))))
+    return cast
+
+
+def _add_decision(cast: Cast, rng: Random, number: int) -> RunBody:
+    """Add the workers of a decision: one, or several who do not agree."""
+    endings = rng.choice((material.REQUESTED, material.CONTROL))
+    workers = [
+        material.decision(
+            number,
+            rng.choice(endings),
+            late=rng.random() < 1 / 3,
+            arm="rival" if rng.random() < 1 / 6 else "arm",
+        )
+        for _ in range(rng.choice((1, 2, 2, 3)))
+    ]
+    for worker in workers:
+        name = f"decider of {number} ({worker.ending.name.lower()}, {worker.arm}{', late' if worker.late else ''})"
+        cast.roles.append(Named(name, roles.decide(worker)))
+        cast.closing.append(cast.roles[-1])
+    return workers[0].run
+
+
+def _add_campaign(cast: Cast, rng: Random) -> None:
+    """Add evidence of one or two Runs, and those who carry it to knowledge, some of them twice."""
+    for number in range(rng.randint(1, 2)):
+        run = material.study(trials.SWEEPS[number])
+        made = (trials.trial(trials.SWEEPS[number], 2 + number, changed=True),)
+        cast.driven.append(run)
+        cast.roles.append(Named(f"evidence of {number}", roles.append_evidence(run, made)))
+        cast.closing += [cast.roles[-1], Named(f"ingester of {number}", roles.ingest(run))]
+        cast.roles.append(Named(f"driver of {number}", roles.campaign(run)))
+        if rng.random() < 1 / 3:
+            cast.roles.append(Named(f"ingester of {number}", roles.ingest(run)))
+    cast.closing.append(Named("projector", roles.project))
+    if rng.random() < 1 / 2:
+        cast.roles.append(cast.closing[-1])
+
+
+def _add_news(cast: Cast) -> None:
+    """Add evidence that comes meanwhile, so that what two distillers capture differs."""
+    run = material.study(trials.NEWS)
+    made = (trials.trial(trials.NEWS, 4, changed=True),)
+    cast.driven.append(run)
+    cast.roles.append(Named("news", roles.append_evidence(run, made)))
+    cast.closing = [
+        cast.roles[-1], Named("ingester of the news", roles.ingest(run)), Named("projector", roles.project),
+        *cast.closing,
+    ]  # fmt: skip
+
+
+def _add_distillers(cast: Cast, rng: Random) -> None:
+    """Add those who distil what is assigned; two of them race for items and heads."""
+    distiller = Named("distiller", roles.distil)
+    cast.closing.append(distiller)
+    if cast.begins is Begins.ASSIGNED:
+        cast.driven += [material.study(name) for name in trials.SWEEPS]
+        leaders = [Named(f"distiller of item {place}", roles.distil_one(place)) for place in range(2)]
+        cast.roles += leaders if rng.random() < 2 / 3 else [distiller]
+        cast.roles += rng.choices((distiller, *leaders), k=rng.randint(0, 1))
+        if rng.random() < 2 / 3:
+            _add_news(cast)
+    elif rng.random() < 1 / 3:
+        cast.roles.append(distiller)
+
+
+class Schedule:
+    """Carries out one seed."""
+
+    def __init__(self, seed: int, hands: Hands, parts: Parts) -> None:
+        """Draw what the seed decides."""
+        self._rng = Random(seed)  # noqa: S311  # a schedule must replay; nothing is secret here
+        self._hands = hands
+        self._cast = draw_cast(self._rng)
+        self._plan = FaultPlan(self._rng)
+        self._cut = self._rng.randint(1, _CUT) if self._rng.random() < 1 / 3 else LIMIT
+        self.verdict = Verdict(seed)
+        self._world = World(parts, beginning(self._cast.begins), self._rng.choice(_PACES))
+        self._runtime, self._ledger = RuntimeCheck(self._world), LedgerCheck(self._world)
+        self._between = BetweenCheck(self._world)
+        self._running: list[tuple[Strand[Step, Fate], Named]] = []
+        self._waiting: list[Named] = []
+        self._couriers: list[Named] = []
+
+    def run(self) -> Verdict:
+        """Run to the end, or to the first violation."""
+        try:
+            self._disturbed()
+            if not self._world.complaints:
+                self._closing()
+        finally:
+            for strand, _ in self._running:
+                strand.end()
+        self.verdict.violations = list(self._world.complaints)
+        self.verdict.faults = dict(sorted(self._world.faults.items()))
+        return self.verdict
+
+    def _disturbed(self) -> None:
+        self._waiting = list(self._cast.roles)
+        while (self._running or self._waiting) and not self._world.complaints and self.verdict.steps < self._cut:
+            if self._waiting and (not self._running or self._rng.random() < 1 / 4):
+                self._begin(self._waiting.pop(self._rng.randrange(len(self._waiting))))
+                continue
+            place = self._chosen()
+            self._step(place, self._plan.draw(self._running[place][0].offer))
+            if self._couriers and self._rng.random() < 1 / 8:
+                self._begin(self._couriers.pop(self._rng.randrange(len(self._couriers))))
+
+    def _chosen(self) -> int:
+        """Choose who steps; whoever only waits is passed over most of the time."""
+        place = self._rng.randrange(len(self._running))
+        for _ in range(3):
+            offer = self._running[place][0].offer
+            if offer is None or offer.port != "clock":
+                break
+            place = self._rng.randrange(len(self._running))
+        return place
+
+    def _closing(self) -> None:
+        for strand, _ in self._running:
+            strand.end()
+        self._running = []
+        for port in RESOURCES:
+            self._world.succeed(port)
+        scanner = Named("scanner", roles.recover)
+        late, self._couriers = self._couriers, []
+        for named in (scanner, *self._cast.closing, *late, scanner):
+            if self._world.complaints:
+                return
+            self._begin(named)
+            while self._running and not self._world.complaints:
+                self._step(0, Fate())
+                if self.verdict.steps > LIMIT:
+                    self._world.complain(f"{named.name} does not come to an end")
+        thorough = self.verdict.seed % _THOROUGH[self._cast.begins] == 0
+        self._ledger.changed(whole=True)
+        if not self._world.complaints:
+            check_ending(self._world, self._cast.driven, thorough=thorough)
+
+    def _begin(self, named: Named) -> None:
+        strand: Strand[Step, Fate] = Strand(self._hands, named.name, lambda own: self._work(own, named.role))
+        self._running.append((strand, named))
+        self._after(len(self._running) - 1)
+
+    def _work(self, strand: Strand[Step, Fate], role: Role) -> None:
+        role(Line(self._world, strand, self._told, self._post))
+
+    def _step(self, place: int, fate: Fate) -> None:
+        self._running[place][0].resume(fate)
+        self._after(place)
+
+    def _after(self, place: int) -> None:
+        """Check what a step did, and see to a participant that came to its end."""
+        strand, named = self._running[place]
+        rows, receipts = self._ledger.changed()
+        subjects = self._runtime.changed()
+        if rows or receipts or subjects:
+            self._between.check(subjects, receipts)
+        if strand.over:
+            self._running.pop(place)
+            if strand.failure is not None and not isinstance(strand.failure, VrmError):
+                self._world.complain(f"{named.name} failed: {strand.failure!r}")
+            elif strand.crashed:
+                self._waiting.append(named)
+
+    def _told(self, who: str, step: Step, fate: Fate, outcome: str) -> None:
+        self.verdict.history.append(Event(who, str(step), fate.fault, outcome))
+
+    def _post(self, line: Line, call: Any) -> None:
+        """Keep a call that is to be delivered later; nobody waits for its answer."""
+        step, act = call
+        self._couriers.append(Named(f"late call of {line.name}", lambda own: own.call(step, act)))
+
+
+def run_seed(seed: int, hands: Hands, parts: Parts | None = None) -> Verdict:
+    """Carry out one seed over the product's own parts, or over those of a planted bug."""
+    return Schedule(seed, hands, parts or Parts()).run()

@@ -1,0 +1,150 @@
+"""Participants that run one at a time: each goes on only when it is resumed, and stops at its next step.
+
+Rules kept here:
+
+- one strand runs at a time, and the scheduler waits meanwhile: the order is the scheduler's alone, whatever the
+  operating system does with the threads underneath;
+- a strand whose process is gone does nothing on its way out: every step that it tries is refused;
+- threads are kept for the next strand, because starting one costs more than a whole schedule's switches.
+
+Threads are what lets the product's own synchronous code be stopped between any two of its calls.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Offer = TypeVar("Offer")
+Answer = TypeVar("Answer")
+
+
+class Gone(BaseException):
+    """The process is gone; no handler for errors may see it."""
+
+
+class _Hand:
+    """One thread, which does what it is given and then waits for more."""
+
+    def __init__(self, idle: list[_Hand]) -> None:
+        self._idle = idle
+        self._turn = threading.Lock()
+        self._turn.acquire()
+        self._back = threading.Lock()
+        self._back.acquire()
+        self._work: Callable[[], object] | None = None
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def begin(self, work: Callable[[], object]) -> None:
+        self._work = work
+
+    def resume(self) -> None:
+        """Let the thread run until it waits or its work is done; called by the scheduler."""
+        self._turn.release()
+        self._back.acquire()
+
+    def wait(self) -> None:
+        """Give the turn back and wait for the next one; called in the thread."""
+        self._back.release()
+        self._turn.acquire()
+
+    def _serve(self) -> None:
+        while True:
+            self._turn.acquire()
+            if self._work is None:
+                return
+            self._work()
+            self._idle.append(self)
+            self._back.release()
+
+    def dismiss(self) -> None:
+        self._work = None
+        self._turn.release()
+
+
+class Hands:
+    """Threads that are kept for the next strand."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._idle: list[_Hand] = []
+
+    def take(self) -> _Hand:
+        """Return a thread that waits for work."""
+        return self._idle.pop() if self._idle else _Hand(self._idle)
+
+    def close(self) -> None:
+        """Let every waiting thread end."""
+        while self._idle:
+            self._idle.pop().dismiss()
+
+
+class Strand(Generic[Offer, Answer]):
+    """One participant's flow of work.
+
+    Attributes:
+        offer: the step that it waits to take; None before its first one and after its end.
+        over: whether its work is done or its process gone.
+        crashed: whether its process went by a fault, and somebody may take its place.
+        failure: what ended it, if that was not the end of its work.
+    """
+
+    def __init__(self, hands: Hands, name: str, work: Callable[[Strand[Offer, Answer]], object]) -> None:
+        """Prepare a strand; it begins when it is resumed for the first time, and runs to its first step."""
+        self.name = name
+        self.offer: Offer | None = None
+        self.over = False
+        self.failure: BaseException | None = None
+        self.crashed = False
+        self._gone = False
+        self._answer: Answer | None = None
+        self._hand = hands.take()
+        self._hand.begin(lambda: self._run(work))
+        self._hand.resume()
+
+    def resume(self, answer: Answer) -> None:
+        """Let it take the step that it offers, and go on to the next one."""
+        self._answer = answer
+        self._hand.resume()
+
+    def end(self) -> None:
+        """End its process where it stands."""
+        if not self.over:
+            self._gone = True
+            self._hand.resume()
+
+    def step(self, offer: Offer) -> Answer:
+        """Offer a step and wait until it may be taken; called by the strand's own work.
+
+        Raises:
+            Gone: its process is gone.
+        """
+        if self._gone:
+            raise Gone
+        self.offer = offer
+        self._hand.wait()
+        self.offer = None
+        answer = self._answer
+        if self._ended() or answer is None:
+            raise Gone
+        return answer
+
+    def _ended(self) -> bool:
+        """Tell whether the process is gone, which may have come while it waited."""
+        return self._gone
+
+    def leave(self) -> Gone:
+        """Mark the process as gone, and return what to raise."""
+        self._gone = self.crashed = True
+        return Gone()
+
+    def _run(self, work: Callable[[Strand[Offer, Answer]], object]) -> None:
+        try:
+            work(self)
+        except Gone:
+            pass
+        except BaseException as error:  # noqa: BLE001  # the scheduler tells what it was
+            self.failure = error
+        self.over = True
+        self.offer = None
