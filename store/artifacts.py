@@ -21,7 +21,11 @@ from records.values import ArtifactRef
 
 
 class ArtifactStore:
-    """The artifact bytes under one fsspec URL."""
+    """The artifact bytes under one fsspec URL.
+
+    Attributes:
+        syncs: how often this store has waited for the disk so far, files and folders together; 0 where it is not a folder.
+    """
 
     def __init__(self, url: str) -> None:
         """Open the store; a plain path is a folder, which is made when missing.
@@ -35,6 +39,7 @@ class ArtifactStore:
         except (OSError, ValueError, ImportError) as error:
             raise UnavailableError("artifact store", url, f"Give a folder or an fsspec URL: {error}") from error
         self.url = url
+        self.syncs = 0
 
     def publish(self, data: bytes) -> str:
         """Store bytes durably and return their digest."""
@@ -46,7 +51,7 @@ class ArtifactStore:
         missing = {digest: data for digest, data in zip(digests, items, strict=True) if not self.holds(digest)}
         try:
             if isinstance(self._files, LocalFileSystem):
-                _write_durably({self._path(digest): data for digest, data in missing.items()})
+                self.syncs += _write_durably({self._path(digest): data for digest, data in missing.items()})
             else:
                 for digest, data in missing.items():
                     self._files.pipe_file(self._path(digest), data)
@@ -93,7 +98,8 @@ class ArtifactStore:
         return f"{self._root}/{digest[:2]}/{digest}"
 
 
-def _write_durably(files: dict[str, bytes]) -> None:
+def _write_durably(files: dict[str, bytes]) -> int:
+    """Write files that are durable afterwards, and return how often the disk was waited for."""
     folders = {Path(path).parent for path in files}
     made = [folder for folder in folders if not folder.exists()]
     for folder in made:
@@ -105,9 +111,11 @@ def _write_durably(files: dict[str, bytes]) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(draft).rename(path)
-    for folder in folders | {folder.parent for folder in made}:
+    touched = folders | {folder.parent for folder in made}
+    for folder in touched:
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
+    return len(files) + len(touched)
