@@ -43,6 +43,7 @@ from records.runtime import RunBody
 from records.states import Machine
 from store.runtime.port import RuntimeStore
 
+_PLANNER: Final = planner_policy()
 PARTS: Final = ("intent", "recall", "context", "outcome")
 _RUN: Final = RunBody(
     namespace=SPACE,
@@ -114,7 +115,7 @@ class Decisions:
             seed=0,
             view=contract_view(),
         )
-        answer = plan(question, planner_policy())
+        answer = plan(question, _PLANNER)
         answered = self._artifacts.publish(canonical_bytes(_envelope(intent, answer)))  # before anything is executed
         return _outcome(intent, context, answer, answered, self._execute(answer))
 

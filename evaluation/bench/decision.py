@@ -54,6 +54,7 @@ from store.ledger.port import Request, no_guard
 
 SLOT: Final = "decide"
 """The Activity of a Run that takes its decisions."""
+_RETRIEVAL: Final = retrieval_policy()
 _RULES_A_COMMIT: Final = 50
 
 
@@ -107,7 +108,7 @@ class Preparation:
             build, data = build_index(reader, snapshot, embedder, test_index=True)
         self._artifacts.publish(data)
         self._direct(Transition.INDEX_RECEIPT, index_key(build), build)
-        composed = RecallInputSnapshotBuilder(retrieval_policy()).compose(snapshot, [build])
+        composed = RecallInputSnapshotBuilder(_RETRIEVAL).compose(snapshot, [build])
         self._direct(Transition.COMPOSE_RECALL_INPUT, recall_input_key(composed), composed)
         return Composed(RecallInputId(composed.id), data)
 
@@ -201,7 +202,7 @@ def intent_of(run_id: RunId, number: int = 0) -> DecisionIntent:
             model="bench",
             config_digest=digest_bytes(b"configuration"),
             template_digest=digest_bytes(b"template"),
-            policy=retrieval_policy().identity,
+            policy=_RETRIEVAL.identity,
         ),
         governance=GovernanceBinding(
             profile_ref="bench",
