@@ -22,7 +22,7 @@ from pydantic import ConfigDict, StringConstraints
 from records.canonical import canonical_bytes, domain_digest, normalise
 from records.errors import InvalidInputError, InvalidRecordError
 from records.fields import Name
-from records.models import Model
+from records.models import Model, once
 from records.values import PolicyIdentity
 
 
@@ -43,7 +43,7 @@ class Policy(PolicyPart):
     policy_id: Name
     version: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*$")]
 
-    @property
+    @once
     def identity(self) -> PolicyIdentity:
         """Name, version and digest of the canonical content."""
         digest = domain_digest("policy", normalise(self.as_json()))

@@ -24,7 +24,7 @@ class ArtifactStore:
     """The artifact bytes under one fsspec URL.
 
     Attributes:
-        syncs: how often this store has waited for the disk so far, files and folders together; 0 where it is not a folder.
+        syncs: how often this store has waited for the disk so far, for files and folders; 0 if it is not a folder.
     """
 
     def __init__(self, url: str) -> None:

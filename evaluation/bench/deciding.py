@@ -1,10 +1,10 @@
 """Decisions as the product carries them, one at a time: what the protocol benchmark times and counts.
 
-A decision is everything from the proposal of its intent to the reconciliation of its outcome: three proposals published,
-granted, appended and reconciled through the real owners, the recall between the first two, the planner, and what the
-actor was given and answered, published before the outcome. Left out, because they are no part of it: the Run and what
-the decision queries, both made before; and the experiment. All decisions here lead to the same one, whose evidence is
-appended in the first of them, which nobody counts.
+A decision is everything from the proposal of its intent to the reconciliation of its outcome: three proposals that are
+published, granted, appended and reconciled through the real owners, the recall between the first two, the planner, and
+what the actor was given and answered, published before the outcome. Left out, because they are no part of it: the Run
+and what the decision queries, both made before; and the experiment. All decisions here lead to the same one, whose
+evidence is appended in the first of them, which nobody counts.
 """
 
 from __future__ import annotations

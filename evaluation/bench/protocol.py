@@ -50,8 +50,8 @@ _COUNTED_A_ROUND: Final = 4
 MEANING: Final = {
     "database_commits_per_decision": "write transactions of both databases for one decision alone; lower is better",
     "artifact_fsyncs_per_decision": "files and folders synced by the artifact store for one decision; lower is better",
-    "decision_vs_raw_commits": "time of one decision, recall included, by that of as many raw one-row commits; lower is better",
-    "spine_vs_raw_commits": "the same without the recall: three times propose, grant, append, reconcile, and the artifacts",
+    "decision_vs_raw_commits": "time of a decision with its recall, by that of as many raw one-row commits; lower is better",
+    "spine_vs_raw_commits": "the same without the recall: propose, grant, append, reconcile, three times, with artifacts",
     "raw_commits": "as many rows of an intent's size as a decision has commits, each an INSERT of its own, autocommit",
 }
 
@@ -119,7 +119,7 @@ class _Run:
     def _intent(self, number: int) -> DecisionIntent:
         return self._decisions.intent(number)
 
-    def _count(self) -> dict[str, Ratio | None]:
+    def _count(self) -> dict[str, Ratio]:
         """Count commits and syncs of a few rounds of decisions, with nothing else between the readings."""
         commits, syncs, admin, artifacts = [], [], self._bench.admin, self._bench.artifacts
         for turn in range(ROUNDS):
@@ -153,7 +153,7 @@ class _Run:
         for row in rows:
             self._raw.insert(*row)
 
-    def _ratios(self, timings: dict[str, Timings]) -> dict[str, Ratio | None]:
+    def _ratios(self, timings: dict[str, Timings]) -> dict[str, Ratio]:
         decision, raw = timings["decision"].middles, timings["raw_commits"].middles
         recall = self._decisions.spent["recall"][self._repeats :]
         starts = range(0, len(recall), self._repeats)

@@ -30,7 +30,7 @@ _IDLE: Final = 2
 
 
 class PostgresLedger(PostgresReader):
-    """The Ledger for one process: a connection to read, one to write once something is claimed, some to read one moment."""
+    """The Ledger for one process: a connection to read, one to write once it has claimed, some to read one moment."""
 
     def __init__(self, dsn: str, holder: str) -> None:
         """Connect as the application role of the Ledger; `holder` names the process in the server's activity view."""
