@@ -14,12 +14,13 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from memory.derive import derive
 from memory.ports import Clock
 from memory.proofs import require_proofs
-from records.appends import AppendReceipt, Proposal
+from records.appends import AppendReceipt, Proposal, StoredRecord
 from records.canonical import canonical_bytes, parse_canonical
 from records.errors import (
     IdentityConflictError,
@@ -80,12 +81,12 @@ class RunOwner:
 
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Settle authorizations by what the Ledger holds; each gets its receipt or its own error."""
-        subjects = self._runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
+        answered = self._answered(authorization_ids)
         answers: list[AppendReceipt | VrmError] = []
         commands: list[tuple[int, Command]] = []
         for place, authorization_id in enumerate(authorization_ids):
             try:
-                receipt, command = self._settlement(authorization_id, subjects.get(authorization_id))
+                receipt, command = _settlement(authorization_id, answered.get(authorization_id))
             except VrmError as error:
                 answers.append(error)
                 continue
@@ -151,48 +152,89 @@ class RunOwner:
         stored = self._runtime.subject(Machine.AUTHORIZATION, latest)
         return None if stored is None else (stored.phase, Authorization.load(stored.body))
 
-    def _settlement(self, authorization_id: str, subject: Subject | None) -> tuple[AppendReceipt, Command]:
-        if subject is None:
-            raise NotFoundError("authorization", authorization_id, "It was never granted.")
-        authorization = Authorization.load(subject.body)
-        receipt = self._ledger.receipt(authorization.namespace, authorization_id)
-        if receipt is None:
-            raise NotFoundError("receipt", authorization_id, "The Ledger has no answer yet; append again.")
-        if receipt.permit_digest != authorization.canonical_digest:
-            raise IntegrityError("receipt", authorization_id, "The receipt answers another authorization.")
-        self._read_back(authorization, receipt)
-        flow = FLOWS[authorization.transition]
-        if receipt.committed:
-            own, other, settled = Event.COMMIT, flow.committed, Phase.COMMITTED
-        else:
-            own, other = Event.RETIRE, (flow.retired or {}).get(authorization.origin_phase)
-            settled = Phase.RETIRED_NO_COMMIT
-        if other is None:
-            raise IntegrityError("flow", flow.transition.value, "It has no event for this end of a grant.")
-        command = Command(
-            key=(Machine.AUTHORIZATION, authorization_id),
-            key_phase=settled,
-            moves=(
-                Move(machine=Machine.AUTHORIZATION, id=authorization_id, event=own, generation=1, fence=1),
-                Move(
-                    machine=authorization.machine,
-                    id=authorization.subject_id,
-                    event=other,
-                    generation=authorization.generation,
-                    fence=authorization.fence,
-                ),
-            ),
-        )
-        return receipt, command
+    def _answered(self, authorization_ids: Sequence[str]) -> dict[str, Answered | VrmError]:
+        """Read back what the Ledger holds about authorizations that were granted: receipts, and what they name."""
+        subjects = self._runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
+        found = {key: _authorization_of(subject) for key, subject in subjects.items()}
+        granted = {key: each for key, each in found.items() if isinstance(each, Authorization)}
+        receipts: dict[str, AppendReceipt] = {}
+        for namespace in sorted({each.namespace for each in granted.values()}):
+            keys = [key for key, each in granted.items() if each.namespace == namespace]
+            receipts |= self._ledger.receipts(namespace, keys)
+        names = {key: _named(granted[key], receipt) for key, receipt in receipts.items()}
+        stored = self._ledger.get_many(names.values())
+        return {
+            key: each
+            if isinstance(each, VrmError)
+            else Answered(each, receipts.get(key), stored.get(names.get(key, "")))
+            for key, each in found.items()
+        }
 
-    def _read_back(self, authorization: Authorization, receipt: AppendReceipt) -> None:
-        wanted = authorization.expected_id if receipt.committed else str(receipt.no_commit_id)
-        stored = self._ledger.get(wanted)
-        if stored is None:
-            raise IntegrityError("receipt", wanted, "The receipt names a record that the Ledger does not hold.")
-        record = stored.load()
-        if receipt.committed and record.payload_digest != authorization.expected_digest:
-            raise IntegrityError("record", wanted, "The Ledger holds other bytes than were authorized.")
+
+@dataclass(frozen=True)
+class Answered:
+    """An authorization with its receipt and the record that the receipt names, as far as the Ledger holds them."""
+
+    authorization: Authorization
+    receipt: AppendReceipt | None
+    stored: StoredRecord | None
+
+
+def _authorization_of(subject: Subject) -> Authorization | VrmError:
+    try:
+        return Authorization.load(subject.body)
+    except VrmError as error:
+        return error
+
+
+def _named(authorization: Authorization, receipt: AppendReceipt) -> str:
+    return authorization.expected_id if receipt.committed else str(receipt.no_commit_id)
+
+
+def _settlement(authorization_id: str, answered: Answered | VrmError | None) -> tuple[AppendReceipt, Command]:
+    if answered is None:
+        raise NotFoundError("authorization", authorization_id, "It was never granted.")
+    if isinstance(answered, VrmError):
+        raise answered
+    authorization, receipt = answered.authorization, answered.receipt
+    if receipt is None:
+        raise NotFoundError("receipt", authorization_id, "The Ledger has no answer yet; append again.")
+    if receipt.permit_digest != authorization.canonical_digest:
+        raise IntegrityError("receipt", authorization_id, "The receipt answers another authorization.")
+    _require_written(authorization, receipt, answered.stored)
+    flow = FLOWS[authorization.transition]
+    if receipt.committed:
+        own, other, settled = Event.COMMIT, flow.committed, Phase.COMMITTED
+    else:
+        own, other = Event.RETIRE, (flow.retired or {}).get(authorization.origin_phase)
+        settled = Phase.RETIRED_NO_COMMIT
+    if other is None:
+        raise IntegrityError("flow", flow.transition.value, "It has no event for this end of a grant.")
+    command = Command(
+        key=(Machine.AUTHORIZATION, authorization_id),
+        key_phase=settled,
+        moves=(
+            Move(machine=Machine.AUTHORIZATION, id=authorization_id, event=own, generation=1, fence=1),
+            Move(
+                machine=authorization.machine,
+                id=authorization.subject_id,
+                event=other,
+                generation=authorization.generation,
+                fence=authorization.fence,
+            ),
+        ),
+    )
+    return receipt, command
+
+
+def _require_written(authorization: Authorization, receipt: AppendReceipt, stored: StoredRecord | None) -> None:
+    """Check that the Ledger holds what the receipt names, and in the bytes that were authorized."""
+    wanted = _named(authorization, receipt)
+    if stored is None:
+        raise IntegrityError("receipt", wanted, "The receipt names a record that the Ledger does not hold.")
+    record = stored.load()
+    if receipt.committed and record.payload_digest != authorization.expected_digest:
+        raise IntegrityError("record", wanted, "The Ledger holds other bytes than were authorized.")
 
 
 _OPEN: Final[dict[Machine, tuple[Phase, ...]]] = {

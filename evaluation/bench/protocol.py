@@ -50,8 +50,8 @@ _COUNTED_A_ROUND: Final = 4
 MEANING: Final = {
     "database_commits_per_decision": "write transactions of both databases for one decision alone; lower is better",
     "artifact_fsyncs_per_decision": "files and folders synced by the artifact store for one decision; lower is better",
-    "decision_vs_raw_commits": "time of a decision with its recall, by that of as many raw one-row commits; lower is better",
-    "spine_vs_raw_commits": "the same without the recall: propose, grant, append, reconcile, three times, with artifacts",
+    "decision_vs_raw_commits": "time of a decision, recall included, by that of as many raw commits; lower is better",
+    "spine_vs_raw_commits": "the same without recall: three times propose, grant, append, reconcile, with artifacts",
     "raw_commits": "as many rows of an intent's size as a decision has commits, each an INSERT of its own, autocommit",
 }
 
