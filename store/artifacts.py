@@ -101,9 +101,7 @@ class ArtifactStore:
 def _write_durably(files: dict[str, bytes]) -> int:
     """Write files that are durable afterwards, and return how often the disk was waited for."""
     folders = {Path(path).parent for path in files}
-    made = [folder for folder in folders if not folder.exists()]
-    for folder in made:
-        folder.mkdir(parents=True, exist_ok=True)
+    touched = folders | _made({folder.parent for folder in folders if not folder.exists()})
     for path, data in files.items():
         draft = f"{path}.{uuid.uuid4().hex}"
         with Path(draft).open("xb") as file:
@@ -111,7 +109,6 @@ def _write_durably(files: dict[str, bytes]) -> int:
             file.flush()
             os.fsync(file.fileno())
         Path(draft).rename(path)
-    touched = folders | {folder.parent for folder in made}
     for folder in touched:
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -119,3 +116,11 @@ def _write_durably(files: dict[str, bytes]) -> int:
         finally:
             os.close(handle)
     return len(files) + len(touched)
+
+
+def _made(roots: set[Path]) -> set[Path]:
+    """Make all sub-folders that artifacts can lie in, so that a root is synced with the first artifact only."""
+    for root in roots:
+        for number in range(256):
+            (root / f"{number:02x}").mkdir(parents=True, exist_ok=True)
+    return roots

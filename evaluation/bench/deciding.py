@@ -125,7 +125,9 @@ class Decisions:
             raise IntegrityError("benchmark decision", "no action", "The planner has nothing to do; report this.")
         key = canonical_bytes([answer.change.knob, answer.change.to_value])
         if key not in self._executed:
-            records = corpus.bundle(CATALOG.contrasts.index(answer.change))
+            number = CATALOG.contrasts.index(answer.change)
+            records = corpus.bundle(number)
+            self._artifacts.publish(str(number).encode())  # its predictions
             carry_out(self._coordinator, [Append.direct(Transition.APPEND_EVIDENCE, "experiment", records)])
             (hypothesis,) = (each.id for each in records if isinstance(each, Hypothesis))
             (intervention,) = (each.id for each in records if isinstance(each, Intervention))
