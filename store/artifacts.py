@@ -51,7 +51,8 @@ class ArtifactStore:
         missing = {digest: data for digest, data in zip(digests, items, strict=True) if not self.holds(digest)}
         try:
             if isinstance(self._files, LocalFileSystem):
-                self.syncs += _write_durably({self._path(digest): data for digest, data in missing.items()})
+                files = {self._path(digest): data for digest, data in missing.items()}
+                self.syncs += _write_durably(files, first=not self.syncs)
             else:
                 for digest, data in missing.items():
                     self._files.pipe_file(self._path(digest), data)
@@ -98,10 +99,13 @@ class ArtifactStore:
         return f"{self._root}/{digest[:2]}/{digest}"
 
 
-def _write_durably(files: dict[str, bytes]) -> int:
-    """Write files that are durable afterwards, and return how often the disk was waited for."""
+def _write_durably(files: dict[str, bytes], *, first: bool) -> int:
+    """Write files that are durable afterwards, and return how often the disk was waited for.
+
+    The root is synced with the `first` files of a process: another one may have died between making folders and that.
+    """
     folders = {Path(path).parent for path in files}
-    touched = folders | _made({folder.parent for folder in folders if not folder.exists()})
+    touched = folders | _made({folder.parent for folder in folders if first or not folder.exists()})
     for path, data in files.items():
         draft = f"{path}.{uuid.uuid4().hex}"
         with Path(draft).open("xb") as file:
@@ -119,7 +123,7 @@ def _write_durably(files: dict[str, bytes]) -> int:
 
 
 def _made(roots: set[Path]) -> set[Path]:
-    """Make all sub-folders that artifacts can lie in, so that a root is synced with the first artifact only."""
+    """Make all sub-folders that artifacts can lie in, so that later ones need no other sync of the root."""
     for root in roots:
         for number in range(256):
             (root / f"{number:02x}").mkdir(parents=True, exist_ok=True)
