@@ -181,22 +181,20 @@ def _outcome(
 ) -> RecallOutcome:
     """Return the account of a decision that was carried out."""
     action = answer.action
+    shared = {"run_id", "activity_id", "iteration", "arm", "pair", "decision_slot", "artifact_kind", "planned_actor"}
+    actor = ExecutedActor(
+        model=intent.planned_actor.model, response_digest=answered, rendered_prompt_digest=context.rendered_digest
+    )
     return RecallOutcome(
+        **{name: getattr(intent, name) for name in shared},
         namespace=intent.namespace,
         created_at=now(),
         intent_id=IntentId(intent.id),
-        run_id=intent.run_id,
-        activity_id=intent.activity_id,
-        iteration=intent.iteration,
-        arm=intent.arm,
-        pair=intent.pair,
         source_status=SourceStatus(context.status.value),
         outcome_reason=context.status_reason,
         context_id=ContextId(context.id),
         decision_status=DecisionStatus.COMPLETED,
         terminal_reason=None,
-        decision_slot=intent.decision_slot,
-        artifact_kind=intent.artifact_kind,
         artifact_committed=True,
         artifact_digest=answered,
         memory_binding_digest=memory_binding(intent, context).canonical_digest,
@@ -210,10 +208,5 @@ def _outcome(
         closure_event_digest=None,
         terminal_evidence_kind=None,
         terminal_evidence_digest=None,
-        planned_actor=intent.planned_actor,
-        executed_actor=ExecutedActor(
-            model=intent.planned_actor.model,
-            response_digest=answered,
-            rendered_prompt_digest=context.rendered_digest,
-        ),
+        executed_actor=actor,
     )
