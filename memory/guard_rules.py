@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from memory.known import load
 from records.appends import Append
 from records.base import Record
 from records.outcomes import NoCommitReason
@@ -24,7 +25,7 @@ def of(append: Append, model: type[R]) -> Iterator[R]:
 def read(reader: LedgerReader, record_id: str, model: type[R]) -> R | None:
     """Return a record of the Ledger; None if there is none of that id and model."""
     stored = reader.get(record_id)
-    record = None if stored is None else stored.load()
+    record = None if stored is None else load(stored)
     return record if isinstance(record, model) else None
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from memory.erasure_guards import guard_begin, guard_close
 from memory.guard_rules import Rules, first_broken, of, precondition, read, rejected
+from memory.known import load
 from memory.retention import check_input, revoked
 from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_receipt
 from policies.bundles import NotABundle, cross_validate
@@ -72,6 +73,7 @@ def _card_rules(reader: LedgerReader, context: RecallContext) -> Rules:
     snapshot = None if queried is None else read(reader, queried.knowledge_snapshot_id, KnowledgeSnapshot)
     yield snapshot is not None and snapshot.namespace == context.namespace, "the snapshot is not of this namespace"
     members = {member.memory_id: member for member in snapshot.members} if snapshot else {}
+    stored = reader.get_many([item.card.memory_id for item in context.items])
     for item in context.items:
         card, member = item.card, members.get(item.card.memory_id)
         cited = citation_id(context.intent_id, context.recall_input_id, card.card_id, item.ordinal)
@@ -79,8 +81,8 @@ def _card_rules(reader: LedgerReader, context: RecallContext) -> Rules:
         yield own, "card and citation do not follow from their content"
         head = None if member is None else (member.event_id, member.disposition, member.scope_variant_id)
         yield head == (card.event_id, card.disposition, card.scope_variant_id), "the card is not of a snapshot member"
-        record = read(reader, card.memory_id, MemoryRecord)
-        same = record is not None and record.payload_digest == card.memory_digest
+        record = load(stored[card.memory_id]) if card.memory_id in stored else None
+        same = isinstance(record, MemoryRecord) and record.payload_digest == card.memory_digest
         yield same, "the card was made from other bytes than its record has"
 
 

@@ -28,6 +28,7 @@ from memory.handoffs import PROVED, closing, retired_attempts
 from memory.ports import Clock
 from memory.proofs import require_authority, require_current, require_proofs
 from memory.releases import Release, is_of_a_work_item, read_holding, release_decision, require_released
+from memory.settlements import read_answers, settlement
 from records.appends import AppendReceipt, Proposal
 from records.base import Record
 from records.canonical import canonical_bytes, parse_canonical
@@ -117,16 +118,10 @@ class RunOwner:
 
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Settle authorizations by what the Ledger holds; each gets its receipt or its own error."""
-        subjects = self._runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
-        settled: dict[str, tuple[Authorization, AppendReceipt] | VrmError] = {}
-        for authorization_id in authorization_ids:
-            try:
-                settled[authorization_id] = self._answered(authorization_id, subjects.get(authorization_id))
-            except VrmError as error:
-                settled[authorization_id] = error
+        settled = read_answers(self._runtime, self._ledger, authorization_ids)
         known = {key: answer for key, answer in settled.items() if not isinstance(answer, VrmError)}
         over = retired_attempts(self._runtime, [authorization for authorization, _ in known.values()])
-        commands = [_settlement(*answer, is_over=key in over) for key, answer in known.items()]
+        commands = [settlement(*answer, is_over=key in over) for key, answer in known.items()]
         results = dict(zip(known, self._runtime.apply(self._epoch, commands), strict=True))
         return [_settled(settled[key], results.get(key)) for key in authorization_ids]
 
@@ -235,28 +230,6 @@ class RunOwner:
         stored = self._runtime.subject(Machine.AUTHORIZATION, latest)
         return None if stored is None else (stored.phase, Authorization.load(stored.body))
 
-    def _answered(self, authorization_id: str, subject: Subject | None) -> tuple[Authorization, AppendReceipt]:
-        if subject is None:
-            raise NotFoundError("authorization", authorization_id, "It was never granted.")
-        authorization = Authorization.load(subject.body)
-        receipt = self._ledger.receipt(authorization.namespace, authorization_id)
-        if receipt is None:
-            raise NotFoundError("receipt", authorization_id, "The Ledger has no answer yet; append again.")
-        if receipt.permit_digest != authorization.canonical_digest:
-            raise IntegrityError("receipt", authorization_id, "The receipt answers another authorization.")
-        self._read_back(authorization, receipt)
-        _end_of_grant(authorization, receipt)
-        return authorization, receipt
-
-    def _read_back(self, authorization: Authorization, receipt: AppendReceipt) -> None:
-        wanted = authorization.expected_id if receipt.committed else str(receipt.no_commit_id)
-        stored = self._ledger.get(wanted)
-        if stored is None:
-            raise IntegrityError("receipt", wanted, "The receipt names a record that the Ledger does not hold.")
-        record = stored.load()
-        if receipt.committed and record.payload_digest != authorization.expected_digest:
-            raise IntegrityError("record", wanted, "The Ledger holds other bytes than were authorized.")
-
 
 _OF_THE_SPINE: Final = frozenset(
     (flow.machine, event)
@@ -305,34 +278,6 @@ def _require_attempt(proposal: Proposal, current: tuple[int, int]) -> None:
             f"generation {proposal.generation}, fence {proposal.fence}",
             f"The subject is at generation {current[0]}, fence {current[1]}; this attempt is over.",
         )
-
-
-def _end_of_grant(authorization: Authorization, receipt: AppendReceipt) -> tuple[Event, Event, Phase]:
-    """Return the event of the authorization, that of its subject, and the phase the authorization comes to."""
-    flow = FLOWS[authorization.transition]
-    if receipt.committed:
-        own, other, phase = Event.COMMIT, flow.committed, Phase.COMMITTED
-    else:
-        own, other = Event.RETIRE, (flow.retired or {}).get(authorization.origin_phase)
-        phase = Phase.RETIRED_NO_COMMIT
-    if other is None:
-        raise IntegrityError("flow", flow.transition.value, "It has no event for this end of a grant.")
-    return own, other, phase
-
-
-def _settlement(authorization: Authorization, receipt: AppendReceipt, *, is_over: bool) -> Command:
-    """Settle a grant together with its subject; alone, if the attempt that it was given to is over."""
-    own, other, phase = _end_of_grant(authorization, receipt)
-    key = Machine.AUTHORIZATION, str(authorization.id)
-    settled = Move(machine=key[0], id=key[1], event=own, generation=1, fence=1)
-    moved = Move(
-        machine=authorization.machine,
-        id=authorization.subject_id,
-        event=other,
-        generation=authorization.generation,
-        fence=authorization.fence,
-    )
-    return Command(key=key, key_phase=phase, moves=(settled,) if is_over else (settled, moved))
 
 
 def _settled(

@@ -66,12 +66,16 @@ class Proposal(Model):
         return proposal
 
     def unpack(self) -> tuple[Record, ...]:
-        """Return the records.
+        """Return the records; they are read and checked once.
 
         Raises:
             InvalidRecordError: a payload is not a valid record of its noun.
             IntegrityError: a payload is valid but not canonical.
         """
+        return self._unpacked
+
+    @once
+    def _unpacked(self) -> tuple[Record, ...]:
         records = []
         for body in self.records:
             record = load_record(body.noun, body.payload)

@@ -42,6 +42,14 @@ def canonical_bytes(value: object) -> bytes:
     Raises:
         InvalidRecordError: a part of `value` has no canonical form; the error names the path to it.
     """
+    data = _fast_json(value) if _has_no_float(value) else None
+    if data is not None:
+        return data
+    return _proved_bytes(value)
+
+
+def _proved_bytes(value: object) -> bytes:
+    """Return the RFC 8785 bytes of a value of which every part is looked at."""
     if _is_plain(value, "$"):
         # RFC 8785 and the standard library differ only in how they write floats and sort keys beyond ASCII.
         return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
@@ -49,22 +57,38 @@ def canonical_bytes(value: object) -> bytes:
 
 
 def canonical_json(value: object) -> bytes:
-    """Return what `canonical_bytes` does, faster, for what is known to be JSON without floats, such as a dumped record.
-
-    The fast serialiser writes strings, integers and order of keys as RFC 8785 does, up to keys beyond the Basic
-    Multilingual Plane, which it orders by code point; what it might write differently or would let through is left to
-    `canonical_bytes`, which also names the part at fault.
+    """Return what `canonical_bytes` does, for what is known to be JSON without floats, such as a dumped record.
 
     Raises:
         InvalidRecordError: a part of `value` has no canonical form; the error names the path to it.
     """
+    data = _fast_json(value)
+    return _proved_bytes(value) if data is None else data
+
+
+def _fast_json(value: object) -> bytes | None:
+    """Return the RFC 8785 bytes of JSON without floats, or None where they must be made part by part.
+
+    The fast serialiser writes strings, integers and order of keys as RFC 8785 does, up to keys beyond the Basic
+    Multilingual Plane, which it orders by code point; what it might write differently or would let through is left to
+    `_proved_bytes`, which also names the part at fault.
+    """
     try:
         data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER)
     except TypeError:
-        return canonical_bytes(value)
+        return None
     if _ESCAPED_NUL in data or not (data.isascii() or _is_plain_text(data)):
-        return canonical_bytes(value)
+        return None
     return data
+
+
+def _has_no_float(value: object) -> bool:
+    """Tell whether a value is made of what JSON has and no float is among it; what is refused is seen to elsewhere."""
+    if value is None or isinstance(value, str | int):
+        return True
+    if isinstance(value, dict):
+        return all(map(_has_no_float, value.values()))
+    return isinstance(value, list | tuple) and all(map(_has_no_float, value))
 
 
 def _is_plain_text(data: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import lru_cache
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, StringConstraints
@@ -57,6 +58,7 @@ Timestamp = Annotated[
 """A moment in UTC with microseconds."""
 
 
+@lru_cache(maxsize=4096)  # a refusal is not kept
 def _check_metric(text: str) -> str:
     try:
         value = float(text)

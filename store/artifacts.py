@@ -43,7 +43,11 @@ class Kept(NamedTuple):
 
 
 class ArtifactStore:
-    """The artifact bytes under one fsspec URL."""
+    """The artifact bytes under one fsspec URL.
+
+    Attributes:
+        syncs: how often this store has waited for the disk so far, for files and folders; 0 if it is not a folder.
+    """
 
     def __init__(self, url: str) -> None:
         """Open the store; a plain path is a folder, which is made when missing.
@@ -57,6 +61,7 @@ class ArtifactStore:
         except (OSError, ValueError, ImportError) as error:
             raise UnavailableError("artifact store", url, f"Give a folder or an fsspec URL: {error}") from error
         self.url = url
+        self.syncs = 0
 
     def publish(self, data: bytes) -> str:
         """Store bytes durably and return their digest."""
@@ -71,7 +76,7 @@ class ArtifactStore:
                 paths = {self._path(digest): data for digest, data in given.items()}
                 with self._locked(fcntl.LOCK_SH):
                     missing = [path for path in paths if not _made_young(path)]
-                _write_durably({path: paths[path] for path in missing})
+                self.syncs += _write_durably({path: paths[path] for path in missing}, first=not self.syncs)
             else:
                 for digest, data in given.items():
                     if not self.holds(digest):
@@ -173,11 +178,13 @@ def _made_young(path: str) -> bool:
     return True
 
 
-def _write_durably(files: dict[str, bytes]) -> None:
+def _write_durably(files: dict[str, bytes], *, first: bool) -> int:
+    """Write files that are durable afterwards, and return how often the disk was waited for.
+
+    The root is synced with the `first` files of a process: another one may have died between making folders and that.
+    """
     folders = {Path(path).parent for path in files}
-    made = [folder for folder in folders if not folder.exists()]
-    for folder in made:
-        folder.mkdir(parents=True, exist_ok=True)
+    touched = folders | _made({folder.parent for folder in folders if first or not folder.exists()})
     for path, data in files.items():
         draft = f"{path}.{uuid.uuid4().hex}"
         with Path(draft).open("xb") as file:
@@ -185,9 +192,18 @@ def _write_durably(files: dict[str, bytes]) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(draft).rename(path)
-    for folder in folders | {folder.parent for folder in made}:
+    for folder in touched:
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
+    return len(files) + len(touched)
+
+
+def _made(roots: set[Path]) -> set[Path]:
+    """Make all sub-folders that artifacts can lie in, so that later ones need no other sync of the root."""
+    for root in roots:
+        for number in range(256):
+            (root / f"{number:02x}").mkdir(parents=True, exist_ok=True)
+    return roots

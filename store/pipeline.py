@@ -2,9 +2,9 @@
 
 Rules kept here:
 
-- what is sent returns nothing: it is for writes, and for questions that raise in the server when the answer is no;
 - `drain` waits for everything that was sent and raises the first refusal; the statements after it were not carried out;
-- reads go through psycopg as ever, after a `drain`, because the connection is out of pipeline mode then;
+- `answers` waits likewise and returns the rows, as the server writes them: text, not converted. Other reads go through
+  psycopg as ever, after either of them, because the connection is out of pipeline mode then;
 - what is sent between two drains is one transaction, unless BEGIN was sent before: then it is part of that one, and a
   refusal leaves the connection in a failed transaction, which the caller rolls back.
 
@@ -21,16 +21,17 @@ from typing import Any, Final
 import psycopg
 from psycopg import errors, pq
 
-from records.errors import InvalidInputError, VrmError
+from records.errors import IntegrityError, InvalidInputError, VrmError
 from store.database import Connection, translated, translation
 
 
 class Pipeline:
     """The pipeline of one connection; statements stay prepared as long as the connection lives."""
 
-    def __init__(self, connection: Connection) -> None:
-        """Send through `connection`, which nobody else uses meanwhile."""
+    def __init__(self, connection: Connection, subject: str = "ledger") -> None:
+        """Send through `connection`, which nobody else uses meanwhile; errors are about `subject`."""
         self.connection = connection
+        self._subject = subject
         connection.prepare_threshold = None  # what the driver prepares by itself it drops with everything else's
         self._names: dict[str, bytes] = {}
         self._unproven: list[str] = []  # prepared since the last drain; a refusal may have kept the server from it
@@ -44,7 +45,7 @@ class Pipeline:
             InvalidInputError: a text cannot be sent as it is.
             UnavailableError: the connection is gone.
         """
-        self._send(statement, [None if value is None else _encoded(value) for value in values], None)
+        self._send(statement, [None if value is None else _encoded(value, self._subject) for value in values], None)
 
     def send_columns(self, statement: str, columns: Iterable[tuple[ArrayOf, Sequence[Any]]]) -> None:
         """Send one of our own statements whose parameters are arrays: the columns of several rows.
@@ -64,7 +65,7 @@ class Pipeline:
             pgconn.send_query_prepared(self._names.get(statement) or self._prepare(statement), parameters, formats)
             self._waiting += 1
         except psycopg.Error as error:
-            raise translation("ledger", error) from error
+            raise translation(self._subject, error) from error
 
     def drain(self) -> list[str]:
         """Wait for everything sent so far and return the command tags, such as `INSERT 0 1`, in order.
@@ -73,19 +74,44 @@ class Pipeline:
             IntegrityError: a statement was refused by a constraint, a trigger or a question of ours.
             UnavailableError: the server is gone or too slow.
         """
+        return [(result.command_status or b"").decode() for result in self._results()]
+
+    def answers(self) -> list[list[Row]]:
+        """Wait for everything sent so far and return the rows of each statement that is a question, in order.
+
+        Raises:
+            IntegrityError: as for `drain`.
+            UnavailableError: as for `drain`.
+        """
+        return [_rows(result) for result in self._results() if result.status == pq.ExecStatus.TUPLES_OK]
+
+    def commit(self) -> None:
+        """Send COMMIT and wait until everything is durable.
+
+        Raises:
+            IntegrityError: something was refused; nothing of the transaction was written.
+            UnavailableError: as for `drain`.
+        """
+        self.send("COMMIT")
+        tags = self.drain()
+        if not tags or tags[-1] != "COMMIT":  # in a failed transaction COMMIT rolls back and says so
+            found = tags[-1] if tags else "no answer"
+            raise IntegrityError("transaction", found, "Nothing of this group was written.")
+
+    def _results(self) -> list[pq.abc.PGresult]:
         if not self._waiting:
             return []
-        with translated("ledger"):
+        with translated(self._subject):
             pgconn = self.connection.pgconn
             pgconn.pipeline_sync()
-            tags, refused = self._collect(pgconn)
+            results, refused = self._collect(pgconn)
             pgconn.exit_pipeline_mode()
             unproven, self._unproven = self._unproven, []
             if refused is not None:
                 for statement in unproven:
                     del self._names[statement]
                 raise errors.error_from_result(refused)
-        return tags
+        return results
 
     def abandon(self) -> None:
         """Forget what was sent: the connection takes ordinary statements again, or is closed if it cannot."""
@@ -101,7 +127,7 @@ class Pipeline:
         """Abandon what was sent and undo the transaction that it was in."""
         self.abandon()
         if not self.connection.closed:
-            with translated("ledger"):
+            with translated(self._subject):
                 self.connection.rollback()
 
     def _prepare(self, statement: str) -> bytes:
@@ -113,9 +139,9 @@ class Pipeline:
         self._unproven.append(statement)
         return name
 
-    def _collect(self, pgconn: pq.abc.PGconn) -> tuple[list[str], pq.abc.PGresult | None]:
-        """Read results up to the synchronisation point: the tags, and the first refusal."""
-        tags: list[str] = []
+    def _collect(self, pgconn: pq.abc.PGconn) -> tuple[list[pq.abc.PGresult], pq.abc.PGresult | None]:
+        """Read results up to the synchronisation point: those of what was carried out, and the first refusal."""
+        results: list[pq.abc.PGresult] = []
         refused: pq.abc.PGresult | None = None
         while True:
             _await(pgconn)
@@ -127,11 +153,11 @@ class Pipeline:
             match result.status:
                 case pq.ExecStatus.PIPELINE_SYNC:
                     self._waiting = 0
-                    return tags, refused
+                    return results, refused
                 case pq.ExecStatus.FATAL_ERROR:
                     refused = refused or result
                 case _:
-                    tags.append((result.command_status or b"").decode())
+                    results.append(result)
 
 
 def _await(pgconn: pq.abc.PGconn) -> None:
@@ -144,12 +170,25 @@ def _await(pgconn: pq.abc.PGconn) -> None:
         pgconn.consume_input()
 
 
-def _encoded(value: str | int | bool | bytes) -> bytes:
+Row = tuple[str | None, ...]
+"""A row as the server writes it."""
+
+
+def _rows(result: pq.abc.PGresult) -> list[Row]:
+    places = range(result.nfields)
+    return [tuple(_text(result.get_value(at, place)) for place in places) for at in range(result.ntuples)]
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
+
+
+def _encoded(value: str | int | bool | bytes, subject: str) -> bytes:
     if value is True or value is False:
         return b"true" if value else b"false"
     data = value if isinstance(value, bytes) else str(value).encode()
     if b"\0" in data:  # libpq takes text up to the first NUL
-        raise InvalidInputError("ledger", data.decode(), "Remove the NUL character.")
+        raise InvalidInputError(subject, data.decode(), "Remove the NUL character.")
     return data
 
 

@@ -1,6 +1,6 @@
-"""One decision to recall for, over a store of made-up rules: what `propose` is measured on.
+"""Decisions to recall for, over a store of made-up rules: what `propose` and the protocol are measured on.
 
-The records go in through the commit algorithm of the Ledger with the guards of their flows. The grants that would come
+The rules go in through the commit algorithm of the Ledger with the guards of their flows. The grants that would come
 before are left out: they are not measured, and the store is thrown away.
 """
 
@@ -38,7 +38,6 @@ from records.decisions import DecisionContractView, DecisionIntent, RecallReques
 from records.errors import VrmError
 from records.flows import Authority, Transition
 from records.ids import (
-    ActivityId,
     AuthorizationId,
     ContractId,
     ContractViewId,
@@ -49,10 +48,22 @@ from records.ids import (
     RunId,
 )
 from records.knowledge import GENESIS, EventType, LifecycleEvent, MemoryRecord
+from records.runtime import activity_id
 from records.values import ActorIdentity, DecisionPoint, Disposition, GovernanceBinding, RecallRequirement
 from store.ledger.port import Request, no_guard
 
+SLOT: Final = "decide"
+"""The Activity of a Run that takes its decisions."""
+_RETRIEVAL: Final = retrieval_policy()
 _RULES_A_COMMIT: Final = 50
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A Recall Input over the rules, and the bytes of its index."""
+
+    recall_input_id: RecallInputId
+    index: bytes
 
 
 @dataclass(frozen=True)
@@ -66,7 +77,7 @@ class Prepared:
 
 
 class Preparation:
-    """Fills an empty Ledger with rules and admits one decision."""
+    """Fills an empty Ledger with rules, composes what decisions query, and admits one decision."""
 
     def __init__(self, bench: Bench) -> None:
         """Claim the Ledger of a bench."""
@@ -88,8 +99,8 @@ class Preparation:
             self._granted(Transition.COMMIT_DISTILLATION, Authority.NORMAL, *records)
             told(start + len(made), rules)
 
-    def decide(self, embedder: Embedder) -> Prepared:
-        """Freeze, index and compose what is there, and admit a decision on the first task."""
+    def compose(self, embedder: Embedder) -> Composed:
+        """Freeze, index and compose what is there."""
         with self._ledger.reading() as reader:
             snapshot = KnowledgeSnapshotBuilder(selection_policy()).freeze(reader, SPACE)
         self._direct(Transition.FREEZE_KNOWLEDGE, knowledge_key(snapshot), snapshot)
@@ -97,13 +108,18 @@ class Preparation:
             build, data = build_index(reader, snapshot, embedder, test_index=True)
         self._artifacts.publish(data)
         self._direct(Transition.INDEX_RECEIPT, index_key(build), build)
-        composed = RecallInputSnapshotBuilder(retrieval_policy()).compose(snapshot, [build])
+        composed = RecallInputSnapshotBuilder(_RETRIEVAL).compose(snapshot, [build])
         self._direct(Transition.COMPOSE_RECALL_INPUT, recall_input_key(composed), composed)
-        view = _view()
-        intent = _intent(view)
+        return Composed(RecallInputId(composed.id), data)
+
+    def decide(self, embedder: Embedder) -> Prepared:
+        """Compose what is there, and admit a decision on the first task."""
+        composed = self.compose(embedder)
+        view = contract_view()
+        intent = intent_of(RunId.derive({"bench": "decision"}))
         self._granted(Transition.APPEND_INTENT, Authority.ADMISSION, view, intent)
-        found = RecallInputId(composed.id)
-        return Prepared(intent, _request(intent, found), found, data)
+        found = composed.recall_input_id
+        return Prepared(intent, request_of(intent, found), found, composed.index)
 
     def _direct(self, transition: Transition, key: str, *records: Record) -> None:
         self._append(Append.direct(transition, key, records))
@@ -146,7 +162,8 @@ def _promotion(rule: MemoryRecord, snapshot: EvidenceSnapshotId) -> LifecycleEve
     )
 
 
-def _view() -> DecisionContractView:
+def contract_view() -> DecisionContractView:
+    """Return what the actor of every decision may see of the contract."""
     return DecisionContractView(
         namespace=SPACE,
         created_at=NOW,
@@ -159,22 +176,23 @@ def _view() -> DecisionContractView:
     )
 
 
-def _intent(view: DecisionContractView) -> DecisionIntent:
+def intent_of(run_id: RunId, number: int = 0) -> DecisionIntent:
+    """Return decision `number` of a Run; all are about the first task."""
     subject = corpus.task(0)
     actions = open_actions(CATALOG, CATALOG.baseline, frozenset())
     return DecisionIntent(
         namespace=SPACE,
         created_at=NOW,
-        run_id=RunId.derive({"bench": "decision"}),
-        activity_id=ActivityId.derive({"bench": "decision"}),
-        iteration=0,
+        run_id=run_id,
+        activity_id=activity_id(run_id, SLOT),
+        iteration=number,
         generation=0,
         arm="memory",
         pair="bench",
         evaluation_task_id=subject.evaluation_task_id,
         task_scope_id=subject.task_scope_id,
         research_context_digest=digest_bytes(b"research context"),
-        contract_view_id=ContractViewId(view.id),
+        contract_view_id=ContractViewId(contract_view().id),
         decision_point=DecisionPoint.INTERVENTION,
         decision_slot="intervention/0",
         artifact_kind="intervention-proposal",
@@ -184,7 +202,7 @@ def _intent(view: DecisionContractView) -> DecisionIntent:
             model="bench",
             config_digest=digest_bytes(b"configuration"),
             template_digest=digest_bytes(b"template"),
-            policy=retrieval_policy().identity,
+            policy=_RETRIEVAL.identity,
         ),
         governance=GovernanceBinding(
             profile_ref="bench",
@@ -195,7 +213,8 @@ def _intent(view: DecisionContractView) -> DecisionIntent:
     )
 
 
-def _request(intent: DecisionIntent, recall_input: RecallInputId) -> RecallRequest:
+def request_of(intent: DecisionIntent, recall_input: RecallInputId) -> RecallRequest:
+    """Return what a decision asks of memory."""
     subject = corpus.task(0)
     return RecallRequest(
         intent_id=IntentId(intent.id),

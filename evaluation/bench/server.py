@@ -18,6 +18,8 @@ from store.database import Connection, connect
 from store.install import install
 from store.ledger.postgres import PostgresLedger
 from store.ledger.schema import DEFINITION
+from store.runtime import schema as runtime_schema
+from store.runtime.postgres import PostgresRuntime
 from store.server import DatabaseUrls, EmbeddedPostgres
 
 _SETTINGS: Final = ("server_version", "fsync", "synchronous_commit", "full_page_writes", "wal_sync_method")
@@ -78,6 +80,19 @@ def throwaway() -> Iterator[Bench]:
             server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def with_runtime(bench: Bench) -> Iterator[PostgresRuntime]:
+    """Open an empty Runtime on the server of a bench, in the database that is its own."""
+    with connect(bench.urls.runtime_app, "bench") as probe:
+        role = probe.info.user
+    install(bench.urls.runtime_admin, role, runtime_schema.DEFINITION)
+    runtime = PostgresRuntime(bench.urls.runtime_app, "bench")
+    try:
+        yield runtime
+    finally:
+        runtime.close()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from evaluation.simulation.world import OpenLedger, OpenRuntime, Parts
+from memory.barrier import TerminalBarrier
 from memory.coordinator import CommitCoordinator
 from memory.ports import Fence
 from memory.run_owner import RunOwner
@@ -40,16 +41,14 @@ class Planted:
 class _SettlesUnread(RunOwner):
     """Reconciliation does not read the Ledger: whatever was granted is taken for committed."""
 
-    def _settlement(self, authorization_id: str, subject: Subject | None) -> tuple[AppendReceipt, Command]:
-        if subject is None:
-            raise NotFoundError("authorization", authorization_id, "It was never granted.")
-        body = Authorization.load(subject.body)
-        receipt = AppendReceipt(
-            namespace=body.namespace, transition=body.transition, authority=body.authority,
-            permit_key=authorization_id, permit_digest=body.canonical_digest, record_ids=(body.expected_id,),
-            positions=(1,), no_commit_id=None, reason=None,
-        )  # fmt: skip
-        return self._ledger.receipt(body.namespace, authorization_id) or receipt, _settlement(body, committed=True)
+    def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
+        granted = self._runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
+        bodies = {key: Authorization.load(subject.body) for key, subject in granted.items()}
+        self._runtime.apply(self._epoch, [_settlement(body, committed=True) for body in bodies.values()])
+        return [
+            _made_up(bodies[key]) if key in bodies and isinstance(answer, NotFoundError) else answer
+            for key, answer in zip(authorization_ids, super().reconcile(authorization_ids), strict=True)
+        ]
 
 
 class _SilenceIsNoCommit(RunOwner):
@@ -132,8 +131,14 @@ class _SettlesAtGrant(RunOwner):
 class _EndsRunsEarly(RunOwner):
     """A Run is completed without a look at what is open in it."""
 
-    def _busy(self, run_ids: set[str]) -> dict[str, str]:  # noqa: ARG002  # that is the bug
-        return {}
+    def __init__(self, *stores: Any) -> None:
+        super().__init__(*stores)
+        self._barrier = _NoBarrier(self._runtime, self._ledger)
+
+
+class _NoBarrier(TerminalBarrier):
+    def pass_through(self, commands: Sequence[Command | VrmError]) -> list[Command | VrmError]:
+        return list(commands)
 
 
 class _AdmitsTwice(RunOwner):
@@ -292,11 +297,11 @@ class _SwapsAnyHead(OpenLedger):
 class _NewPermit(CommitCoordinator):
     """An append that is asked for again, as recovery does, is made under a permit of its own."""
 
-    def _authorized(self, authorization_id: str, subject: Subject | None) -> Append:
-        append = super()._authorized(authorization_id, subject)
-        if self._ledger.receipt(append.namespace, authorization_id) is None:
-            return append
-        return replace(append, permit_key=f"{authorization_id}-again")
+    def _authorized(self, authorization_id: str, subject: Subject | None) -> tuple[Authorization, Append]:
+        authorization, append = super()._authorized(authorization_id, subject)
+        if self._ledger.receipt(append.namespace, authorization_id) is not None:
+            append = replace(append, permit_key=f"{authorization_id}-again")
+        return authorization, append
 
 
 class _NoFences(CommitCoordinator):
@@ -313,7 +318,11 @@ class _NoFences(CommitCoordinator):
 class _RecoversUnread(Spine):
     """Recovery gives up what is unresolved instead of asking the Ledger: it appends nothing and settles nothing."""
 
-    def recover(self, runtime: RuntimeReader) -> list[AppendReceipt | VrmError]:  # noqa: ARG002  # that is the bug
+    def recover(
+        self,
+        runtime: RuntimeReader,  # noqa: ARG002  # that is the bug
+        run_id: str | None = None,  # noqa: ARG002
+    ) -> list[AppendReceipt | VrmError]:
         return []
 
 
@@ -322,6 +331,15 @@ def _forgetful(append: Append) -> Append:
     copied = replace(append)
     vars(copied)["heads"] = tuple(move.model_copy(update={"expected": "GENESIS"}) for move in append.heads)
     return copied
+
+
+def _made_up(body: Authorization) -> AppendReceipt:
+    """Return the receipt that a grant would get if it were committed."""
+    return AppendReceipt(
+        namespace=body.namespace, transition=body.transition, authority=body.authority, permit_key=str(body.id),
+        permit_digest=body.canonical_digest, record_ids=(body.expected_id,), positions=(1,), no_commit_id=None,
+        reason=None,
+    )  # fmt: skip
 
 
 def _settlement(body: Authorization, *, committed: bool) -> Command:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from memory.index.embedding import Embedder, require_semantic
 from memory.index.framing import Buffer
+from memory.known import load
 from memory.recall.candidates import Gathered, gather, relevance
 from memory.recall.context import Admitted, Recall, Searched, compose_recall
 from memory.recall.document import query_text
@@ -247,7 +248,7 @@ class DecisionPointRetriever:
             payload = stored[each].payload if each in stored else ""
             if digest_bytes(payload.encode()) != loaded.index.payload_digest(loaded.index.search.row(each)):
                 return CorruptInputEvidence(attempted=each, finding="memory-record.payload")
-            record = stored[each].load()
+            record = load(stored[each])
             if not isinstance(record, MemoryRecord):
                 return CorruptInputEvidence(attempted=each, finding="memory-record.kind")
             records[each] = record

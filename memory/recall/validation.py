@@ -13,6 +13,7 @@ from typing import Final, Literal
 import numpy as np
 from pydantic import ValidationError
 
+from memory.known import load
 from memory.recall.memory_index import MemoryIndex
 from policies.hard_filters import Mask
 from policies.planner import allowed_action_digest
@@ -137,7 +138,7 @@ def contract_view(reader: LedgerReader, intent: DecisionIntent) -> DecisionContr
         NotFoundError: the Ledger does not hold it in the intent's namespace.
     """
     stored = reader.get(intent.contract_view_id)
-    view = None if stored is None else stored.load()
+    view = None if stored is None else load(stored)
     if not isinstance(view, DecisionContractView) or view.namespace != intent.namespace:
         raise NotFoundError("contract_view", str(intent.contract_view_id), "Append it together with the intent.")
     return view

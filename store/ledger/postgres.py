@@ -10,24 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 
 from records.appends import AppendReceipt
 from records.errors import FencedError, UnavailableError, VrmError
-from store.database import connect, own_sql, read, translated
+from store.database import Connection, connect, own_sql, read, translated
 from store.ledger.engine import commit_group, commit_together
 from store.ledger.port import Epoch, LedgerReader, Request
 from store.ledger.reader import PostgresReader
 from store.ledger.schema import DEFINITION, SCHEMA
 from store.ledger.writing import PostgresTransaction, Remembered, TrustingTransaction
-from store.owners import Writer, opened
+from store.owners import Writer, ended, opened
 from store.pipeline import Pipeline
+
+_IDLE: Final = 2
+"""Connections for reading that are kept while nobody reads."""
 
 
 class PostgresLedger(PostgresReader):
-    """The Ledger for one process: one connection to read, and one to write once something is claimed."""
+    """The Ledger for one process: a connection to read, one to write once it has claimed, some to read one moment."""
 
     def __init__(self, dsn: str, holder: str) -> None:
         """Connect as the application role of the Ledger; `holder` names the process in the server's activity view."""
@@ -36,6 +39,7 @@ class PostgresLedger(PostgresReader):
         self._holder = holder
         self._writer = Writer(dsn, holder, (SCHEMA, DEFINITION.revision))
         self._pipeline: Pipeline | None = None
+        self._idle: list[Connection] = []  # of readers that are done, for the next ones
         self._remembered = Remembered()
         self._trusting = True
 
@@ -94,20 +98,40 @@ class PostgresLedger(PostgresReader):
 
     @contextmanager
     def reading(self) -> Iterator[LedgerReader]:
-        """Open one read transaction on a connection of its own."""
+        """Open one read transaction on a connection that is its own meanwhile."""
         with translated("ledger"):
-            connection = connect(self._dsn, f"{self._holder} reader")
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            connection.read_only = True
-            with connection, connection.transaction():
-                yield PostgresReader(connection)
+            connection = self._for_reading()
+            try:
+                with connection.transaction():
+                    yield PostgresReader(connection)
+            except BaseException:
+                connection.close()
+                raise
+            if len(self._idle) < _IDLE:
+                self._idle.append(connection)
+            else:
+                connection.close()
 
     def table_counts(self) -> Mapping[str, int]:
         """Return the number of records of each kind."""
         rows = self._rows(f"SELECT noun, count(*) FROM {SCHEMA}.ledger_commits_v1 GROUP BY noun")
         return dict(sorted(rows))
 
+    def _for_reading(self) -> Connection:
+        """Return a connection that is idle, or a new one: to connect costs more than most of what is read."""
+        while self._idle:
+            connection = self._idle.pop()
+            if not ended(connection):
+                return connection
+            connection.close()
+        connection = connect(self._dsn, f"{self._holder} reader")
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        return connection
+
     def close(self) -> None:
-        """Close both connections."""
+        """Close all connections."""
         self._connection.close()
+        for connection in self._idle:
+            connection.close()
         self._writer.close()

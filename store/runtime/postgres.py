@@ -1,22 +1,31 @@
-"""The Runtime on Postgres. Lock order: epochs, then subjects by machine and id."""
+"""The Runtime on Postgres. Lock order: epochs, then subjects by machine and id.
+
+A group takes two round trips: one that opens the transaction, holds the epoch and locks what the commands name, and one
+that writes what they changed and commits.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Final, cast
 
 from records.errors import VrmError
 from records.runtime import Applied, Command, Subject
 from records.states import Machine, Phase
-from store import owners
 from store.database import connect, own_sql, read, translated
-from store.ledger.port import Epoch
+from store.ledger.port import Epoch, fenced
 from store.owners import Writer
-from store.runtime.engine import Key, carry_out, keys_of
+from store.pipeline import Pipeline, texts
+from store.runtime.engine import Key, Outcome, carry_out, keys_of
 from store.runtime.schema import COLUMNS, DEFINITION, SCHEMA, table_name
 
 _NAMES: Final = ", ".join(COLUMNS)
+_COUNTS: Final = ("version", "generation", "fence")
+_MOVED: Final = ("phase", *_COUNTS, "facts")
+"""What a command may change of a subject."""
+_HOLD: Final = f"SELECT epoch FROM {SCHEMA}.owners WHERE resource = $1 FOR SHARE"
 
 
 class PostgresRuntimeReader:
@@ -78,6 +87,7 @@ class PostgresRuntime(PostgresRuntimeReader):
         """Connect to read; the writing connection is opened with the first claim."""
         super().__init__(dsn, holder)
         self._writer = Writer(dsn, holder, (SCHEMA, DEFINITION.revision))
+        self._pipeline: Pipeline | None = None
 
     def claim(self, resource: str, holder: str) -> Epoch:
         """Take ownership of a resource."""
@@ -87,32 +97,65 @@ class PostgresRuntime(PostgresRuntimeReader):
         """Carry out a group of commands in one physical commit."""
         if not commands:
             return []
-        with self._writer.transaction(epoch.resource, epoch.number) as connection, connection.cursor() as cursor:
-            owners.hold(cursor, SCHEMA, [(epoch.resource, epoch.number)])
-            loaded: dict[Key, Subject] = {}
-            for machine, ids in _by_machine(keys_of(commands)).items():
-                table = f"{SCHEMA}.{table_name(machine)}"
-                statement = f"SELECT {_NAMES} FROM {table} WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
-                for row in cursor.execute(own_sql(statement), [ids]).fetchall():
-                    loaded[machine, row[0]] = subject_of(machine, row)
-            outcome = carry_out(commands, loaded)
-            for machine, subjects in _grouped(outcome.created).items():
-                places = ", ".join(["%s"] * len(COLUMNS))
-                statement = f"INSERT INTO {SCHEMA}.{table_name(machine)} ({_NAMES}) VALUES ({places})"
-                cursor.executemany(own_sql(statement), [_row(subject) for subject in subjects])
-            for machine, subjects in _grouped(outcome.changed).items():
-                statement = (
-                    f"UPDATE {SCHEMA}.{table_name(machine)} SET phase = %s, version = %s, generation = %s, "
-                    "fence = %s, facts = %s WHERE id = %s"
-                )
-                rows = [(s.phase.value, s.version, s.generation, s.fence, s.facts, s.id) for s in subjects]
-                cursor.executemany(own_sql(statement), rows)
+        with self._writer.using(epoch.resource, epoch.number) as connection:
+            if self._pipeline is None or self._pipeline.connection is not connection:
+                self._pipeline = Pipeline(connection, SCHEMA)
+            try:
+                outcome = carry_out(commands, _locked(self._pipeline, epoch, commands))
+                _write(self._pipeline, outcome)
+            except BaseException:
+                self._pipeline.roll_back()
+                raise
             return outcome.answers
 
     def close(self) -> None:
         """Close both connections."""
         super().close()
         self._writer.close()
+
+
+def _locked(pipeline: Pipeline, epoch: Epoch, commands: Sequence[Command]) -> dict[Key, Subject]:
+    """Open the transaction, hold the epoch to its end, and lock and load what the commands name."""
+    pipeline.send("BEGIN")
+    pipeline.send(_HOLD, [epoch.resource])
+    machines = _by_machine(keys_of(commands))
+    for machine, ids in machines.items():
+        pipeline.send_columns(_lock(machine), [(texts, ids)])
+    held, *found = pipeline.answers()
+    now = int(held[0][0] or 0) if held else None
+    if now != epoch.number:
+        raise fenced(epoch.resource, epoch.number, now)
+    return {
+        (machine, str(row[0])): subject_of(machine, row)
+        for machine, rows in zip(machines, found, strict=True)
+        for row in rows
+    }
+
+
+def _write(pipeline: Pipeline, outcome: Outcome) -> None:
+    """Write what the commands changed, and commit."""
+    for (machine, _), subject in outcome.created.items():
+        pipeline.send(_insert(machine), [getattr(subject, name) for name in COLUMNS])
+    for (machine, _), subject in outcome.changed.items():
+        pipeline.send(_update(machine), [getattr(subject, name) for name in (*_MOVED, "id")])
+    pipeline.commit()
+
+
+@cache
+def _lock(machine: Machine) -> str:
+    return f"SELECT {_NAMES} FROM {SCHEMA}.{table_name(machine)} WHERE id = ANY($1) ORDER BY id FOR UPDATE"
+
+
+@cache
+def _insert(machine: Machine) -> str:
+    places = ", ".join(f"${place}" for place in range(1, len(COLUMNS) + 1))
+    return f"INSERT INTO {SCHEMA}.{table_name(machine)} ({_NAMES}) VALUES ({places})"
+
+
+@cache
+def _update(machine: Machine) -> str:
+    changes = ", ".join(f"{name} = ${place}" for place, name in enumerate(_MOVED, start=1))
+    return f"UPDATE {SCHEMA}.{table_name(machine)} SET {changes} WHERE id = ${len(_MOVED) + 1}"
 
 
 def _by_machine(keys: Sequence[Key]) -> dict[Machine, list[str]]:
@@ -122,19 +165,8 @@ def _by_machine(keys: Sequence[Key]) -> dict[Machine, list[str]]:
     return grouped
 
 
-def _grouped(subjects: dict[Key, Subject]) -> dict[Machine, list[Subject]]:
-    grouped: dict[Machine, list[Subject]] = {}
-    for (machine, _), subject in subjects.items():
-        grouped.setdefault(machine, []).append(subject)
-    return grouped
-
-
-def _row(subject: Subject) -> tuple[Any, ...]:
-    values = (getattr(subject, name) for name in COLUMNS)
-    return tuple(str(value) if isinstance(value, str) else value for value in values)
-
-
 def subject_of(machine: Machine, row: tuple[Any, ...]) -> Subject:
     """Return the subject that a row holds."""
     fields = dict(zip(COLUMNS, row, strict=True))
-    return Subject.build(machine=machine, **(fields | {"phase": Phase(fields["phase"])}))
+    counts = {name: int(fields[name]) for name in _COUNTS}
+    return Subject.build(machine=machine, **(fields | counts | {"phase": Phase(fields["phase"])}))

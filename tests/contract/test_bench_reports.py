@@ -1,4 +1,4 @@
-"""Both benchmarks, run small as a user runs them: the shape of the report, never its speed."""
+"""The benchmarks, run small as a user runs them: the shape of the report, never its speed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from vrm.cli.app import app
 LEDGER_RATIOS = {"append_vs_raw_commit", "grouped_vs_raw_commit", "grouped_vs_eventsourcing", "p99_vs_raw_p99"}
 RECALL_RATIOS = {
     "semantic_vs_float32_matmul", "semantic_vs_memory_bandwidth", "lexical_vs_bm25s", "propose_vs_semantic_scan",
+}  # fmt: skip
+PROTOCOL_RATIOS = {
+    "database_commits_per_decision", "artifact_fsyncs_per_decision", "decision_vs_raw_commits", "spine_vs_raw_commits",
 }  # fmt: skip
 
 
@@ -72,6 +75,17 @@ def test_the_recall_report() -> None:
     assert report["index"] == "non_semantic_test_index"
     assert report["index_seconds_per_1000"].keys() == {"non_semantic_test_index"}
     assert (report["records"], report["real_model"]) == (120, None)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_protocol_report() -> None:
+    report = _report("protocol", "--decisions", "10")
+    _check_common(report, PROTOCOL_RATIOS)
+    assert report["n"] == report["absolute"]["decision"]["n"] == report["absolute"]["raw_commits"]["n"] == 10
+    parts = ("intent", "recall", "context", "outcome")
+    assert {report["absolute"][name]["n"] for name in parts} == {10}
+    assert report["decisions"] == 1 + 5 * 4 + 2 + 10, "the first, the counted, those that warm up, the timed"
+    assert report["spine_vs_raw_commits"] < report["decision_vs_raw_commits"]
 
 
 @pytest.mark.usefixtures("folder")

@@ -261,3 +261,54 @@ def test_readings_are_repeatable_and_cannot_write(pg: Writer, store: PostgresLed
         assert reader.journal(pg.namespace) == []
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             reader._connection.execute("SELECT epoch FROM ledger.owners FOR UPDATE")  # type: ignore[attr-defined]
+
+
+class TestReading:
+    def readers(self, dsn: str) -> list[int]:
+        """Return the backends that a store keeps for reading one moment."""
+        with link(dsn) as connection:
+            found = connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
+                "AND application_name LIKE 'vrm kept reader%' ORDER BY pid"
+            )
+            return [row[0] for row in found.fetchall()]
+
+    @pytest.fixture
+    def kept(self, ledger_database: Addresses) -> Iterator[PostgresLedger]:
+        store = PostgresLedger(ledger_database.app, "kept")
+        yield store
+        store.close()
+
+    def test_a_connection_is_used_again_and_sees_a_later_moment(
+        self, kept: PostgresLedger, pg: Writer, ledger_database: Addresses
+    ) -> None:
+        for seed in range(3):
+            pg.good(evidence_append(make_evidence(pg.namespace, seed=seed), f"k{seed}"))
+            with kept.reading() as reader:
+                assert reader.namespace_head(pg.namespace).position == len(pg.journal())
+        assert len(self.readers(ledger_database.superuser)) == 1
+
+    def test_readers_at_one_time_have_connections_of_their_own(
+        self, kept: PostgresLedger, ledger_database: Addresses
+    ) -> None:
+        with kept.reading() as first, kept.reading() as second, kept.reading() as third:
+            assert first is not second is not third
+            assert len(self.readers(ledger_database.superuser)) == 3
+        with kept.reading() as reader:
+            assert isinstance(reader.namespaces(), list)
+        assert len(kept._idle) == 2
+
+    def test_one_that_the_server_has_ended_is_left(self, kept: PostgresLedger, ledger_database: Addresses) -> None:
+        with kept.reading() as reader:
+            known = reader.namespaces()
+        (pid,) = self.readers(ledger_database.superuser)
+        with link(ledger_database.superuser) as connection:
+            assert connection.execute("SELECT pg_terminate_backend(%s, 10000)", [pid]).fetchone() == (True,)
+        with kept.reading() as reader:
+            assert reader.namespaces() == known
+        assert pid not in self.readers(ledger_database.superuser)
+
+    def test_one_on_which_something_failed_is_not_kept(self, kept: PostgresLedger) -> None:
+        with pytest.raises(LookupError), kept.reading():
+            raise LookupError
+        assert kept._idle == []

@@ -100,6 +100,28 @@ def refused_in_a_savepoint(pipeline: Pipeline) -> None:
         pipeline.drain()
 
 
+def test_questions_are_answered_in_order_as_the_server_writes_them(pipeline: Pipeline) -> None:
+    pipeline.send("BEGIN")
+    pipeline.send(INSERT, [1, "Grüße 😀", None])
+    pipeline.send_columns("SELECT * FROM pipeline_test WHERE number = ANY($1)", [(integers, [1, 2])])
+    pipeline.send("SELECT number FROM pipeline_test WHERE number = 2")
+    assert pipeline.answers() == [[("1", "Grüße 😀", None)], []]
+    pipeline.send(INSERT, [2, "", True])
+    pipeline.commit()
+    assert rows(pipeline) == [(1, "Grüße 😀", None), (2, "", True)]
+
+
+def test_a_question_that_is_refused_undoes_what_was_sent_before(pipeline: Pipeline) -> None:
+    pipeline.send("BEGIN")
+    pipeline.send(INSERT, [1, "undone", True])
+    pipeline.send("SELECT 1 / (number - 1) FROM pipeline_test")
+    with pytest.raises(IntegrityError, match="division by zero"):
+        pipeline.answers()
+    with pytest.raises(IntegrityError, match="ROLLBACK"):
+        pipeline.commit()
+    assert rows(pipeline) == []
+
+
 def test_nothing_sent_is_nothing_to_wait_for(pipeline: Pipeline) -> None:
     assert pipeline.drain() == []
     pipeline.abandon()

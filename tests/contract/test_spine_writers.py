@@ -34,7 +34,8 @@ WRITERS: Final = {
     ("store/ledger/writing.py", "_SAVE_HEAD"),
     ("store/ledger/writing.py", "_insert"),
     ("store/ledger/writing.py", "_insert_many"),
-    ("store/runtime/postgres.py", "PostgresRuntime.apply"),
+    ("store/runtime/postgres.py", "_insert"),
+    ("store/runtime/postgres.py", "_update"),
     ("store/owners.py", "_CLAIM"),
     ("store/owners.py", "_REBIND"),
 }

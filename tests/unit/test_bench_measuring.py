@@ -74,7 +74,8 @@ def test_made_up_texts_use_the_words_of_the_catalog() -> None:
 
 
 @pytest.mark.parametrize(("command", "option", "field"), [("ledger", "--appends", "appends"),
-                                                          ("recall", "--records", "records")])  # fmt: skip
+                                                          ("recall", "--records", "records"),
+                                                          ("protocol", "--decisions", "decisions")])  # fmt: skip
 def test_too_few_operations_are_refused_before_anything_is_started(command: str, option: str, field: str) -> None:
     result = CliRunner().invoke(app, ["bench", command, option, "1", "--json"])
     assert result.exit_code == 2

@@ -74,6 +74,27 @@ def recall(
     _show(lambda told: bench_recall(records, told, real_model=model), as_json=as_json)
 
 
+@app.command("protocol", short_help="Measure whole decisions through the spine.")
+@command
+def protocol(
+    decisions: Annotated[int, typer.Option(help="Timed decisions, one in flight.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Count the commits of one decision and measure it against as many raw commits.
+
+    A decision is taken from the proposal of its intent to the settlement of its outcome, through the real owners.
+
+    \b
+    Examples:
+      vrm bench protocol
+      vrm bench protocol --decisions 500
+      vrm bench protocol --json | tail -n 1 | jq .database_commits_per_decision
+    """  # noqa: D301  # as above
+    from evaluation.bench.protocol import bench_protocol  # noqa: PLC0415  # help does without
+
+    _show(lambda told: bench_protocol(decisions, told), as_json=as_json)
+
+
 def _show(
     measure: Callable[[Told], dict[str, Any]],
     *,

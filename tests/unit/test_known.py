@@ -1,0 +1,56 @@
+"""A row that was read before gives the record that it gave; a row that differs anywhere is read anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from memory import known
+from records.appends import StoredRecord
+from records.base import Record
+from records.errors import IntegrityError, InvalidRecordError
+from tests.support.trials import make_evidence
+
+
+def row_of(record: Record, **changes: Any) -> StoredRecord:
+    """Return a record as the Ledger holds it, with parts of the row changed."""
+    stored = StoredRecord(
+        noun=record.kind.noun, id=str(record.id), namespace="known", position=2, payload=record.payload.decode()
+    )
+    return replace(stored, **changes)
+
+
+def row(**changes: Any) -> StoredRecord:
+    """Return the row of some record."""
+    return row_of(make_evidence("known")[1], **changes)
+
+
+def test_the_same_row_is_parsed_once() -> None:
+    first = known.load(row())
+    assert known.load(row()) is first
+    assert first == row().load()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"payload": row().payload.replace("small", "large")}, IntegrityError),
+        ({"payload": row().payload.replace('"created_at"', '"made_at"')}, InvalidRecordError),
+        ({"payload": row().payload + " "}, IntegrityError),
+        ({"namespace": "another"}, IntegrityError),
+        ({"id": row().id[:-1] + ("0" if row().id[-1] != "0" else "1")}, IntegrityError),
+    ],
+)
+def test_a_row_that_was_changed_is_refused_however_often(changes: dict[str, Any], error: type[Exception]) -> None:
+    known.load(row())
+    for _ in range(2):
+        with pytest.raises(error):
+            known.load(row(**changes))
+
+
+def test_a_large_record_is_kept_as_well() -> None:
+    experience = make_evidence("known")[-1]
+    large = row_of(experience.model_copy(update={"analysis": "much " * 10_000 + "said"}))
+    assert known.load(large) is known.load(replace(large))
