@@ -143,6 +143,7 @@ def require_authority(authority: Authority, records: Iterable[Record], run: Subj
 
     Raises:
         IntegrityError: normal authority claims what only closure may, closure something else, or another event.
+        StaleError: the event was the primary one until another took over.
         NotFoundError: the Runtime holds no such Run.
     """
     for outcome in records:
@@ -163,7 +164,9 @@ def _require_controlled(outcome: RecallOutcome, run: Subject | None, *, current:
     facts = RunFacts.load(run.facts)
     kind, digest = outcome.terminal_evidence_kind, outcome.terminal_evidence_digest
     claimed = None if kind is None or digest is None else ControlRef(kind=ControlKind(kind.value), digest=digest)
-    if claimed is None or claimed not in (facts.control, None if current else facts.superseded):
+    if current and claimed is not None and claimed == facts.superseded:
+        raise StaleError("run.control", digest, "A failure has taken over since; read the Run and close it again.")
+    if claimed is None or claimed not in (facts.control, facts.superseded):
         raise IntegrityError(
             "outcome.terminal_evidence_digest", digest, "It is not the control event of its Run; read the Run again."
         )

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from evaluation.simulation.world import World
+from memory.control import ENDS
 from records.appends import AppendReceipt
 from records.canonical import parse_canonical
-from records.flows import FLOWS
+from records.flows import ENDING, FLOWS
 from records.runtime import Authorization, Subject
 from records.states import ARROWS, STARTS, Machine, Phase
 
@@ -58,6 +59,11 @@ class BetweenCheck:
             for broken in self._of_receipt(receipt):
                 self._world.complain(f"receipt {receipt.permit_key}: {broken}")
 
+    def _beginning(self, subject: Subject) -> frozenset[Phase]:
+        """Return the phases of a Run in which a subject may begin: what ends a Run is granted once it is ending."""
+        closing = subject.machine is Machine.AUTHORIZATION and self._body(subject).authority in ENDING
+        return frozenset(ENDS) if closing else frozenset({Phase.RUNNING})
+
     def _of_subject(self, subject: Subject) -> Iterator[str]:
         if subject.machine is Machine.AUTHORIZATION:
             yield from self._authorization(subject)
@@ -73,7 +79,7 @@ class BetweenCheck:
             yield from self._completed(subject)
         if subject.machine in _OF_A_RUN and subject.version == 1:
             run = self._world.runtime.subject(Machine.RUN, str(subject.run_id))
-            if run is None or run.phase is not Phase.RUNNING:
+            if run is None or run.phase not in self._beginning(subject):
                 yield "it began in a Run that is not running"
 
     def _authorization(self, subject: Subject) -> Iterator[str]:
@@ -146,7 +152,7 @@ class BetweenCheck:
         )
 
     def _run(self, run: Subject) -> Iterator[str]:
-        if run.phase not in {Phase.COMPLETED, Phase.FAILED}:
+        if run.phase not in {Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED}:
             return
         for (machine, key), subject in self._world.runtime.content.items():
             if subject.run_id != run.id or machine not in _OF_A_RUN:

@@ -56,8 +56,8 @@ def _undone(world: World, driven: Iterable[RunBody]) -> Iterator[str]:
         for stored in world.ledger.find("experience", SPACE, attempt_id=attempts):
             if stored.id not in receipts:
                 yield f"{stored.id} has no receipt"
-    for subject in world.runtime.find(Machine.RUN, [Phase.RUNNING]):
-        yield f"{subject.id} is still running"
+    for subject in world.runtime.find(Machine.RUN, [Phase.RUNNING, Phase.CANCELLING, Phase.FAILING]):
+        yield f"{subject.id} is still {subject.phase}"
 
 
 def _about(world: World, noun: str, column: str) -> set[str]:

@@ -19,8 +19,9 @@ from evaluation.simulation.strands import Strand
 from evaluation.simulation.world import COORDINATOR, HEADS, RESOURCES, RUN_OWNER, World
 from memory.campaigns import HeadsPort
 from memory.heads import Reservation
-from memory.ports import CoordinatorPort, Fence, RunOwnerPort
+from memory.ports import CoordinatorPort, Fence
 from records.appends import Append, AppendReceipt
+from records.control import Controlled
 from records.errors import FencedError, IntegrityError, UnavailableError, VrmError
 from records.knowledge import LifecycleEvent
 from records.runtime import Applied, Authorization, Command
@@ -42,7 +43,7 @@ class Line:
         self._told = told
         self._post = post
         self._fault: Fault | None = None
-        self.owner: RunOwnerPort = _RunOwnerLine(self)
+        self.owner = _RunOwnerLine(self)
         self.coordinator: CoordinatorPort = _CoordinatorLine(self)
         self.heads: HeadsPort = _HeadsLine(self)
         self.artifacts: ArtifactStore = _ArtifactLine(self)
@@ -150,6 +151,10 @@ class _RunOwnerLine:
     def apply(self, commands: Sequence[Command]) -> list[Applied | VrmError]:
         about = ", ".join(_command(each) for each in commands)
         return self._line.call(Step(RUN_OWNER, "apply", about, owned=True), lambda owner: owner.apply(commands))
+
+    def control(self, event_digests: Sequence[str]) -> list[Controlled | VrmError]:
+        step = Step(RUN_OWNER, "control", _short(event_digests), owned=True)
+        return self._line.call(step, lambda owner: owner.control(event_digests))
 
     def grant(self, proposal_digests: Sequence[str]) -> list[Authorization | VrmError]:
         step = Step(RUN_OWNER, "grant", _short(proposal_digests), owned=True)

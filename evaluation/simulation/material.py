@@ -47,7 +47,6 @@ from records.outcomes import (
     OutcomeReason,
     RecallOutcome,
     SourceStatus,
-    TerminalEvidenceKind,
     TerminalReason,
 )
 from records.runtime import RunBody, activity_id
@@ -73,7 +72,6 @@ PROFILE: Final = CampaignProfile(
 SLOT: Final = "decide"
 ANSWER: Final = b"what the actor answered"
 """The bytes behind every artifact that a record names."""
-_EVENT: Final = b"the event that ended the decision"
 
 
 class Account(NamedTuple):
@@ -148,7 +146,6 @@ _REASONS: Final = {
     SourceStatus.NOT_REQUESTED: OutcomeReason.CONTROL_ARM.value,
     SourceStatus.EMPTY: OutcomeReason.NO_ELIGIBLE_EVIDENCE.value,
     SourceStatus.BLOCKED: "blocked_corrupt_input",
-    SourceStatus.CANCELLED_BEFORE_RECALL: OutcomeReason.CANCELLED_BEFORE_RECALL.value,
 }
 
 
@@ -288,7 +285,7 @@ class Decision:
     @property
     def artifacts(self) -> list[bytes]:
         """What must be published before the outcome is proposed."""
-        return [ANSWER, _EVENT, self.blocked.canonical]
+        return [ANSWER, self.blocked.canonical]
 
     def outcome(self, context: RecallContext | None) -> RecallOutcome:
         """Return the account that this worker gives, if `context` is what the Ledger holds."""
@@ -314,14 +311,12 @@ class Decision:
 
     def _proofs(self) -> dict[str, Any]:
         """Return what an outcome rests on besides its context."""
-        cancelled = self.ending.source is SourceStatus.CANCELLED_BEFORE_RECALL
-        event = digest_bytes(_EVENT) if cancelled else None
         blocked = self.ending.source is SourceStatus.BLOCKED
         return {
             "blocked_proof_digest": self.blocked.canonical_digest if blocked else None,
-            "closure_event_digest": event,
-            "terminal_evidence_kind": TerminalEvidenceKind.CANCEL_EVENT if cancelled else None,
-            "terminal_evidence_digest": event,
+            "closure_event_digest": None,
+            "terminal_evidence_kind": None,
+            "terminal_evidence_digest": None,
         }
 
 

@@ -18,6 +18,8 @@ from evaluation.simulation import material
 from evaluation.simulation.lines import Line
 from evaluation.simulation.material import POLICIES, PROFILE, Decision
 from memory.campaigns import CampaignPorts, Campaigns
+from memory.closure import ClosurePorts, RunClosure
+from memory.commands import RunCommands
 from memory.distillation.distiller import KnowledgeDistiller
 from memory.distillation.view import View, read_view
 from memory.leases import admission, completion
@@ -26,12 +28,13 @@ from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_ke
 from memory.spine import Spine
 from records.appends import Append
 from records.base import Record
+from records.control import ControlCause
 from records.decisions import RecallContext
 from records.errors import VrmError
-from records.flows import Transition
+from records.flows import Authority, Transition
 from records.ids import EvidenceSnapshotId
 from records.ingestion import CaptureOperation, EvidenceSnapshot, SnapshotMember, WorkAssignment, WorkItem
-from records.outcomes import SourceStatus
+from records.outcomes import DecisionStatus, SourceStatus
 from records.runtime import RunBody
 from records.states import Machine, Phase
 from store.recent import Recent
@@ -85,10 +88,39 @@ def _decided(line: Line, subject: Decision) -> bool:
         attempt = (1, 1) if found is None else (found.generation, found.fence)
         phase = None if found is None else found.phase
         transition, held = _next(line, subject, phase)
+        if transition is Transition.APPEND_OUTCOME and subject.ending.account.authority is Authority.RUNTIME_CLOSURE:
+            return _stopped(line, subject)
         if transition is Transition.APPEND_OUTCOME:
             line.artifacts.publish_many(subject.artifacts)
         all_good(spine_of(line).carry([material.proposal(subject, transition, attempt, held)]))
     return False
+
+
+def _stopped(line: Line, subject: Decision) -> bool:
+    """Stop the decision's Run in the way that this worker wants it to end, and close it."""
+    commands = RunCommands(line.world.runtime, line.artifacts, line.owner, line.world.clock)
+    if subject.ending.account.status is DecisionStatus.CANCELLED:
+        commands.cancel_run(subject.run.id)
+    else:
+        commands.fail_run(subject.run.id, ControlCause.INFRASTRUCTURE)
+    _closure(line).close(subject.run.id)
+    return True
+
+
+def _closure(line: Line) -> RunClosure:
+    ports = ClosurePorts(
+        ledger=line.world.ledger,
+        runtime=line.world.runtime,
+        artifacts=line.artifacts,
+        owner=line.owner,
+        spine=spine_of(line),
+    )
+    return RunClosure(ports)
+
+
+def close(line: Line) -> None:
+    """End every Run that is cancelling or failing."""
+    _passes(line, lambda: [_closure(line).close(each) for each in _closure(line).waiting()] == [])
 
 
 def _next(line: Line, subject: Decision, phase: Phase | None) -> tuple[Transition, RecallContext | None]:

@@ -104,7 +104,7 @@ def draw_cast(rng: Random) -> Cast:
         cast.roles.append(Named("scanner", roles.recover))
     if rng.random() < 1 / 2 and runs:
         cast.roles.append(Named("finisher", roles.finish(tuple(runs))))
-    cast.closing.append(Named("finisher", roles.finish((*runs, *cast.driven))))
+    cast.closing += [Named("closer", roles.close), Named("finisher", roles.finish((*runs, *cast.driven)))]
     return cast
 
 
