@@ -128,7 +128,7 @@ class TestRelease:
         scene = Scene(stack).cut("opened").absent().abandon()
         assert self.release(scene, RetentionEnded(365)) == [Applied(replayed=False)] * 2
         assert (scene.phases(), self.references(scene)) == ({Phase.RELEASED}, {Phase.RELEASED})
-        scene.stack.complete(scene.run_id)
+        scene.finish()
         scene.require_clean()
 
     def test_vrm_w09_a_handoff_that_was_never_opened(self, stack: Stack) -> None:

@@ -20,6 +20,7 @@ from memory.run_owner import RunOwner
 FAMILIES: list[tuple[type[Any], type[Any], type[Any], type[Any]]] = [
     (ports.RunOwnerPort, RunOwner, owners.RunOwnerActor, handles.RunOwnerHandle),
     (ports.RunControlPort, RunOwner, owners.RunOwnerActor, handles.RunOwnerHandle),
+    (ports.HandoffOwnerPort, RunOwner, owners.RunOwnerActor, handles.RunOwnerHandle),
     (ports.CoordinatorPort, CommitCoordinator, owners.CommitCoordinatorActor, handles.CoordinatorHandle),
     (HeadsPort, LifecycleHeads, owners.LifecycleHeadActor, handles.HeadHosts),
     (DistillerPort, KnowledgeDistiller, workers.DistillationWorkerActor, handles.DistillerPool),
