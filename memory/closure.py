@@ -24,7 +24,7 @@ from records.control import ControlEvent, RunFacts
 from records.decisions import ContextStatus, DecisionIntent, RecallContext, memory_binding
 from records.errors import IntegrityError, NotFoundError, StaleError
 from records.flows import Authority, Transition
-from records.ids import ContextId, IntentId
+from records.ids import ContextId
 from records.outcomes import (
     CardDisposition,
     CardReason,
@@ -71,28 +71,19 @@ def closure_outcome(intent: DecisionIntent, context: RecallContext | None, event
     source, reason = _source(intent, context, cancelled=cancelled)
     before = source in {SourceStatus.CANCELLED_BEFORE_RECALL, SourceStatus.FAILED_BEFORE_RECALL}
     ran = event.concerns(intent.id) and not before  # its actor was given this decision's memory, and failed
-    return RecallOutcome(
-        namespace=intent.namespace,
+    return RecallOutcome.answering(
+        intent,
         created_at=event.at,
-        intent_id=IntentId(intent.id),
-        run_id=intent.run_id,
-        activity_id=intent.activity_id,
-        iteration=intent.iteration,
-        arm=intent.arm,
-        pair=intent.pair,
         source_status=source,
         outcome_reason=reason,
         context_id=None if context is None else ContextId(context.id),
         decision_status=DecisionStatus.CANCELLED if cancelled else DecisionStatus.ACTOR_FAILED,
         terminal_reason=event.reason(intent.id),
-        decision_slot=intent.decision_slot,
-        artifact_kind=intent.artifact_kind,
         memory_binding_digest=memory_binding(intent, context).canonical_digest if ran else None,
         dispositions=_dispositions(context, cancelled=cancelled),
         closure_event_digest=event.canonical_digest if before else None,
         terminal_evidence_kind=event.evidence_kind(),
         terminal_evidence_digest=event.canonical_digest,
-        planned_actor=intent.planned_actor,
         executed_actor=event.executed_actor if ran else None,
         **_NOT_PRODUCED,
     )

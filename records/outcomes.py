@@ -7,11 +7,12 @@ terminal reason and authority, and which fields each pair requires or forbids.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any, Final
 
 from pydantic import model_validator
 
 from records.base import Child, Kind, Record
-from records.decisions import BlockedReason
+from records.decisions import BlockedReason, DecisionIntent
 from records.fields import Digest, Name, Text
 from records.ids import (
     ActivityId,
@@ -205,6 +206,12 @@ class CardDisposition(Model):
         return self
 
 
+OF_THE_INTENT: Final = (
+    "run_id", "activity_id", "iteration", "arm", "pair", "decision_slot", "artifact_kind", "planned_actor",
+)  # fmt: skip
+"""What an Outcome says just as its intent does."""
+
+
 class RecallOutcome(
     Record,
     kind=Kind(
@@ -252,6 +259,12 @@ class RecallOutcome(
     terminal_evidence_digest: Digest | None
     planned_actor: ActorIdentity
     executed_actor: ExecutedActor | None
+
+    @classmethod
+    def answering(cls, intent: DecisionIntent, **fields: Any) -> RecallOutcome:
+        """Return the Outcome of an intent, which says what is the intent's just as the intent does."""
+        taken = {name: getattr(intent, name) for name in ("namespace", *OF_THE_INTENT)}
+        return cls(intent_id=IntentId(intent.id), **taken, **fields)
 
     @model_validator(mode="after")
     def _closed_matrix(self) -> RecallOutcome:

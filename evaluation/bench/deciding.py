@@ -37,7 +37,7 @@ from records.decisions import DecisionIntent, RecallContext, memory_binding
 from records.errors import IntegrityError
 from records.evidence import Hypothesis, Intervention
 from records.flows import Authority, Transition
-from records.ids import ContextId, HypothesisId, IntentId, InterventionId
+from records.ids import ContextId, HypothesisId, InterventionId
 from records.outcomes import DecisionStatus, ExecutedActor, RecallOutcome, SourceStatus
 from records.runtime import RunBody
 from records.states import Machine
@@ -181,15 +181,12 @@ def _outcome(
 ) -> RecallOutcome:
     """Return the account of a decision that was carried out."""
     action = answer.action
-    shared = {"run_id", "activity_id", "iteration", "arm", "pair", "decision_slot", "artifact_kind", "planned_actor"}
     actor = ExecutedActor(
         model=intent.planned_actor.model, response_digest=answered, rendered_prompt_digest=context.rendered_digest
     )
-    return RecallOutcome(
-        **{name: getattr(intent, name) for name in shared},
-        namespace=intent.namespace,
+    return RecallOutcome.answering(
+        intent,
         created_at=now(),
-        intent_id=IntentId(intent.id),
         source_status=SourceStatus(context.status.value),
         outcome_reason=context.status_reason,
         context_id=ContextId(context.id),

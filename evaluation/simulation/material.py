@@ -132,9 +132,6 @@ class Ending(Enum):
 
 REQUESTED: Final = tuple(ending for ending in Ending if ending.requested)
 CONTROL: Final = tuple(ending for ending in Ending if not ending.requested)
-_OF_THE_INTENT: Final = (
-    "namespace", "run_id", "activity_id", "iteration", "arm", "pair", "decision_slot", "artifact_kind", "planned_actor",
-)  # fmt: skip
 _NOTHING: Final[dict[str, Any]] = dict.fromkeys(
     (
         "proposed_knob", "proposed_value", "hypothesis_id", "intervention_id", "effective_config_digest",
@@ -292,12 +289,11 @@ class Decision:
         source, status, reason, _ = self.ending.account
         completed = status is DecisionStatus.COMPLETED
         answered = source in {SourceStatus.NOT_REQUESTED, SourceStatus.EMPTY}
-        fields: dict[str, Any] = {name: getattr(self.intent, name) for name in _OF_THE_INTENT} | self._proofs()
-        return RecallOutcome(
-            **fields,
+        return RecallOutcome.answering(
+            self.intent,
+            **self._proofs(),
             **_NOTHING,
             created_at=self.time,
-            intent_id=IntentId(self.intent.id),
             source_status=source,
             outcome_reason=_REASONS[source],
             context_id=ContextId(context.id) if context and source is SourceStatus.EMPTY else None,

@@ -20,7 +20,7 @@ from records.errors import NotFoundError, VrmError
 from records.evidence import Attempt, Experience, Intervention
 from records.flows import Authority
 from records.knowledge import MemoryRecord
-from records.outcomes import CLOSURE_ONLY, OutcomeAttemptLink, RecallOutcome, SourceStatus
+from records.outcomes import CLOSURE_ONLY, OF_THE_INTENT, OutcomeAttemptLink, RecallOutcome, SourceStatus
 from records.snapshots import KnowledgeSnapshot, RecallInput
 from records.states import Machine
 from records.values import RecallRequirement
@@ -163,9 +163,7 @@ def _check_context(case: Case, key: str, outcome: RecallOutcome, context: Recall
 
 def _intent_faults(outcome: RecallOutcome, intent: DecisionIntent, context: RecallContext | None) -> Iterator[str]:
     """Yield what an outcome says otherwise than its intent, or than what its actor was given (spec 9.7)."""
-    for name in (
-        "run_id", "activity_id", "iteration", "arm", "pair", "decision_slot", "artifact_kind", "planned_actor",
-    ):  # fmt: skip
+    for name in OF_THE_INTENT:
         if getattr(outcome, name) != getattr(intent, name):
             yield f"{name} is not its intent's"
     control = intent.governance.recall_requirement is not RecallRequirement.REQUIRED

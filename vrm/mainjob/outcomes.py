@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from policies.planner import PlannerAnswer
 from records.canonical import canonical_bytes, digest_bytes
 from records.decisions import BlockedProposal, ContextStatus, DecisionIntent, RecallContext, memory_binding
-from records.ids import AttemptId, ContextId, ExperienceId, HypothesisId, IntentId, InterventionId, OutcomeId
+from records.ids import AttemptId, ContextId, ExperienceId, HypothesisId, InterventionId, OutcomeId
 from records.outcomes import (
     DecisionStatus,
     ExecutedActor,
@@ -80,22 +80,14 @@ def outcome_of(decided: Decided) -> RecallOutcome:
     run = decided.executed
     decision, terminal = _decision(decided)
     answered = None if answer is None else _digest(planner_envelope(intent, answer))
-    return RecallOutcome(
-        namespace=intent.namespace,
+    return RecallOutcome.answering(
+        intent,
         created_at=decided.now,
-        intent_id=IntentId(intent.id),
-        run_id=intent.run_id,
-        activity_id=intent.activity_id,
-        iteration=intent.iteration,
-        arm=intent.arm,
-        pair=intent.pair,
         source_status=status,
         outcome_reason=reason,
         context_id=None if context is None else ContextId(context.id),
         decision_status=decision,
         terminal_reason=terminal,
-        decision_slot=intent.decision_slot,
-        artifact_kind=intent.artifact_kind,
         artifact_committed=run is not None,
         artifact_digest=answered if run else None,
         memory_binding_digest=memory_binding(intent, context).canonical_digest if answer else None,
@@ -109,7 +101,6 @@ def outcome_of(decided: Decided) -> RecallOutcome:
         closure_event_digest=None,
         terminal_evidence_kind=None,
         terminal_evidence_digest=None,
-        planned_actor=intent.planned_actor,
         executed_actor=None
         if answered is None
         else ExecutedActor(
