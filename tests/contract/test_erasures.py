@@ -19,14 +19,10 @@ from records.ids import IndexBuildId
 from records.outcomes import NoCommitReason
 from records.retention import AffectedIndex, ErasureIntent
 from records.states import Phase
-from records.values import Disposition
-from tests.support.incidents import Incident
-from tests.support.samples import Common
+from records.values import Disposition, ProofRef
+from tests.support.incidents import Incident, proofs_of
 from tests.support.stack import Stack, effects
 from tests.support.stores import expect
-from tests.support.variant_samples import (
-    make_tombstone,
-)
 
 pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
@@ -120,32 +116,46 @@ def test_a_stale_head_is_a_no_commit_receipt_and_no_distillation_conflict(incide
     assert (proof.reason, len(proof.heads)) == (NoCommitReason.LIFECYCLE_HEAD_STALE, 1)
 
 
-def without_one(intent: ErasureIntent) -> dict[str, Any]:
-    (*most, _last) = make_tombstone(Common(intent.namespace), intent).acknowledgements
-    return {"acknowledgements": tuple(most)}
+def without_one(incident: Incident, intent: ErasureIntent) -> dict[str, Any]:
+    """What is acknowledged at last is left out; the first proofs stay those that the tombstone needs."""
+    return {"acknowledgements": incident.tombstone(intent).acknowledgements[:-1]}
 
 
-def with_a_foreign_one(intent: ErasureIntent) -> dict[str, Any]:
-    made = make_tombstone(Common(intent.namespace), intent).acknowledgements
-    return {"acknowledgements": (*made, made[0].model_copy(update={"affected": "0" * 64}))}
+def with_a_foreign_one(incident: Incident, intent: ErasureIntent) -> dict[str, Any]:
+    """An artifact that was never affected is acknowledged as well, and its proof is published."""
+    made = incident.tombstone(intent).acknowledgements
+    last = proofs_of(intent)[-1]
+    more = last.model_copy(update={"object_ref": "0" * 64, "sequence": last.sequence + 1})
+    incident.stack.stores.artifacts.publish(more.canonical)
+    proof = ProofRef(ref=more.object_ref, digest=more.canonical_digest)
+    return {"acknowledgements": (*made, made[0].model_copy(update={"affected": "0" * 64, "proof": proof}))}
+
+
+def changed(**changes: Any) -> Callable[[Incident, ErasureIntent], dict[str, Any]]:
+    """The tombstone says another thing than its intent, and so do its published proofs."""
+
+    def bend(incident: Incident, intent: ErasureIntent) -> dict[str, Any]:
+        proofs = proofs_of(intent, **changes)
+        incident.stack.stores.artifacts.publish_many([proof.canonical for proof in proofs])
+        receipt, *others = (ProofRef(ref=proof.object_ref, digest=proof.canonical_digest) for proof in proofs)
+        pairs = zip(incident.tombstone(intent).acknowledgements, others, strict=True)
+        named = tuple(part.model_copy(update={"proof": proof}) for part, proof in pairs)
+        return changes | {"erasure_receipt": receipt, "acknowledgements": named}
+
+    return bend
 
 
 @pytest.mark.parametrize(
     "bend",
-    [
-        without_one,
-        with_a_foreign_one,
-        lambda _intent: {"incident": "incident-9"},
-        lambda _intent: {"target_digest": "0" * 64},
-    ],
+    [without_one, with_a_foreign_one, changed(incident="incident-9"), changed(target_digest="0" * 64)],
     ids=["without one acknowledgement", "with a foreign one", "another incident", "another digest"],
 )
 def test_a_tombstone_that_is_not_the_end_of_its_intent_is_refused(
-    incident: Incident, bend: Callable[[ErasureIntent], dict[str, Any]]
+    incident: Incident, bend: Callable[[Incident, ErasureIntent], dict[str, Any]]
 ) -> None:
     intent = incident.opened(incident.of_observation())
     incident.publish(intent)
-    proof = incident.refused(incident.close(intent, **bend(intent)))
+    proof = incident.refused(incident.close(intent, **bend(incident, intent)))
     assert proof.reason is NoCommitReason.PRECONDITION_CONFLICT
     assert incident.phase(intent) is Phase.OPEN
     assert expect(AppendReceipt, incident.close(intent)).committed
