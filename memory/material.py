@@ -62,20 +62,21 @@ def material_of(record: Record) -> list[str]:
 
 def protocol_of(record: Record) -> list[str]:
     """Return the digests of what a record rests on besides, sorted."""
+    found: tuple[str | None, ...] = ()
     match record:
         case AbandonedReceipt():
-            found = {record.proof.digest}
+            found = (record.proof.digest,)
         case WorkItem():
-            found = {record.campaign_profile_digest}
+            found = (record.campaign_profile_digest,)
         case RecallContext():
-            found = {record.query_vector_digest} - {None}
+            found = (record.query_vector_digest,)
         case RecallOutcome():
-            found = {record.blocked_proof_digest, record.terminal_evidence_digest} - {None}
+            found = (record.blocked_proof_digest, record.terminal_evidence_digest)
         case RetentionTombstone():
-            found = {proof.digest for proof in record.proofs}
+            found = tuple(proof.digest for proof in record.proofs)
         case _:
-            found = set()
-    return sorted(each for each in found if each is not None)
+            pass
+    return sorted({each for each in found if each is not None})
 
 
 _POINTING: Final = frozenset(
