@@ -198,11 +198,12 @@ class RetentionOfficer:
 
     def _admitted(self, intent: ErasureIntent) -> tuple[RunId, str]:
         """Admit the Run of an erasure, and return it with the time at which it first was."""
+        named = domain_digest("erasure-target", [intent.namespace, intent.target_id])  # a name that names no bytes
         body = RunBody(
             namespace=intent.namespace,
             run_kind="SCIENTIFIC",
-            admission_key=f"{_KEY}{intent.namespace}/{intent.target_id}",
-            specification_digest=domain_digest("erasure-target", [intent.target_id, intent.target_digest]),
+            admission_key=f"{_KEY}{named}",
+            specification_digest=domain_digest("erasure-specification", [intent.target_id, intent.target_digest]),
             admitted_at=intent.created_at,
         )
         all_good(self._ports.owner.apply([admission(body, [])]))
