@@ -228,6 +228,7 @@ def raced(stack: Stack, place: int) -> int:
     return len(faults.calls)
 
 
+@pytest.mark.slow
 def test_two_recoveries_at_once_do_everything_once(stack: Stack, request: pytest.FixtureRequest) -> None:
     """Whatever the call at which the second one comes."""
     calls = raced(stack, 0)

@@ -309,6 +309,7 @@ def ended_once(stack: Stack, target: str) -> None:
     assert not stack.granted()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @BOTH
 def test_an_erasure_survives_a_crash_at_every_call(
@@ -317,11 +318,11 @@ def test_an_erasure_survives_a_crash_at_every_call(
     """Whoever comes after it recovers, and where it had not begun, begins it."""
     stores = Stores(ledger, runtime, ArtifactStore(str(tmp_path)))
     stack = Stack(stores, fresh_namespace())
-    calls = carried(stack, evidence(stack, "reference").id)
+    calls = carried(stack, evidence(stack, "private").id)
     assert calls > 15
     for at in range(1, calls + 1):
-        target = str(evidence(Stack(stores, stack.namespace), f"cut-{at}").id)
-        faults = Faults(at, after)
+        stack, faults = Stack(stores, fresh_namespace()), Faults(at, after)
+        target = str(evidence(stack, "private").id)
         with pytest.raises(Crash):
             erased(Stack(stores, stack.namespace, faults), target)
         successor = Stack(stores, stack.namespace)
@@ -331,6 +332,7 @@ def test_an_erasure_survives_a_crash_at_every_call(
         ended_once(successor, target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_the_erasure_of_a_rule_survives_a_crash_at_every_call(tmp_path: Path, after: bool) -> None:
     """In memory: the retraction, the index and the proofs of both."""
