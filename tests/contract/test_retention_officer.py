@@ -155,17 +155,20 @@ def sharing(stack: Stack, key: str) -> list[Trial]:
 
 
 @BOTH
-def test_bytes_that_another_record_needs_stay_until_that_is_erased(stack: Stack) -> None:
+@pytest.mark.parametrize("whole", [0, 1], ids=["an experience first", "an observation first"])
+def test_bytes_that_another_record_needs_stay_until_that_is_erased(stack: Stack, whole: int) -> None:
     stack.admit("first")
     stack.evidence(sharing(stack, "first"))
     one, two = stack.load("observation")
     (shared,) = (artifact.sha256 for artifact in one.artifacts)
     assert {artifact.sha256 for artifact in two.artifacts} == {shared}
-    planned = stack.officer.plan(request(one.id))
+    targets = [one.id, two.id]
+    targets[whole] = experience_of(stack, (one, two)[whole]).id
+    planned = stack.officer.plan(request(targets[0]))
     assert [(need.digest, need.holder) for need in planned.kept] == [(shared, str(two.id))]
-    intent, _ = erased(stack, one.id)
+    intent, _ = erased(stack, targets[0])
     assert (intent.erased_bytes, stack.stores.artifacts.holds(shared)) == ([], True)
-    intent, _ = erased(stack, experience_of(stack, two).id)
+    intent, _ = erased(stack, targets[1])
     assert (intent.erased_bytes, stack.stores.artifacts.holds(shared)) == ([shared], False)
     assert checked(stack).clean
 
