@@ -3,7 +3,8 @@
 Rules kept here:
 
 - authorization and proposal are read through the Runtime's read-only side before any Ledger transaction is open;
-- what an Outcome rests on is read again: its proof, and for closure the control event that its Run has;
+- what an Outcome or completion rests on is read again: its proof, and for closure the control event that its Run has;
+- a direct append that rests on what the Runtime says now is checked for it before its transaction is open;
 - what is appended is exactly what was proposed, plus what the flow derives from proposal and authorization after the
   grant (`memory.derive`);
 - an attempt that was retired while its grant had no answer gets its answer all the same: a typed no-commit, unless the
@@ -16,7 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from memory.assignments import unproved
 from memory.derive import derive
+from memory.guard_rules import of
 from memory.guards import GUARDS
 from memory.handoffs import guard_retired, retired_attempts
 from memory.ports import Fence
@@ -24,6 +27,7 @@ from memory.proofs import require_authority, require_proofs
 from records.appends import Append, AppendReceipt, Proposal, require_sound
 from records.errors import IntegrityError, InvalidInputError, NotFoundError, VrmError
 from records.flows import FLOWS, Authority
+from records.ingestion import WorkAssignment
 from records.runtime import Authorization, Subject
 from records.states import Machine, Phase
 from store.artifacts import ArtifactStore
@@ -71,7 +75,21 @@ class CommitCoordinator:
                 prepared.append(error)
             else:
                 prepared.append(append)
-        return self._commit(prepared)
+        return self._commit(self._proved(prepared))
+
+    def _proved(self, prepared: Sequence[Append | VrmError]) -> list[Append | VrmError]:
+        """Refuse assignments that have no proof in the Runtime now, which no Ledger transaction could see."""
+        assignments = [
+            record for append in prepared if isinstance(append, Append) for record in of(append, WorkAssignment)
+        ]
+        errors = unproved(self._ledger, self._runtime, self._artifacts, assignments)
+        if not errors:
+            return list(prepared)
+        refused = (
+            next((errors[i] for i in each.ids if i in errors), None) if isinstance(each, Append) else None
+            for each in prepared
+        )
+        return [error or each for each, error in zip(prepared, refused, strict=True)]
 
     def _commit(
         self, prepared: Sequence[Append | VrmError], over: frozenset[str] = frozenset()

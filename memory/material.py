@@ -20,7 +20,7 @@ from memory.retention import denials, reachable
 from records.base import Record
 from records.decisions import RecallContext
 from records.evidence import Observation
-from records.ingestion import AbandonedReceipt, DistillationReceipt, WorkItem
+from records.ingestion import AbandonedReceipt, DistillationReceipt, WorkCompletion, WorkItem
 from records.legacy import LegacyArtifactStatus, LegacyImport
 from records.models import noun_of
 from records.outcomes import RecallOutcome
@@ -72,6 +72,8 @@ def protocol_of(record: Record) -> list[str]:
             found = (record.query_vector_digest,)
         case RecallOutcome():
             found = (record.blocked_proof_digest, record.terminal_evidence_digest)
+        case WorkCompletion():
+            found = (record.terminal_evidence_digest,)
         case RetentionTombstone():
             found = tuple(proof.digest for proof in record.proofs)
         case _:
@@ -83,7 +85,7 @@ _POINTING: Final = frozenset(
     kind.kind.noun
     for kind in (
         Observation, ProcedureRecord, IndexBuild, LegacyImport, DistillationReceipt, WorkItem, RecallContext,
-        RecallOutcome, RetentionTombstone,
+        RecallOutcome, RetentionTombstone, WorkCompletion,
     )
 )  # fmt: skip
 

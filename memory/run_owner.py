@@ -29,7 +29,7 @@ from memory.handoffs import PROVED, closing, retired_attempts
 from memory.ports import Clock
 from memory.proofs import require_authority, require_current, require_proofs
 from memory.releases import Release, is_of_a_work_item, read_holding, release_decision, require_released
-from memory.settlements import read_answers, settlement
+from memory.settlements import Answer, read_answers, settlement
 from records.appends import AppendReceipt, Proposal
 from records.base import Record
 from records.canonical import canonical_bytes, parse_canonical
@@ -121,8 +121,8 @@ class RunOwner:
         """Settle authorizations by what the Ledger holds; each gets its receipt or its own error."""
         settled = read_answers(self._runtime, self._ledger, authorization_ids)
         known = {key: answer for key, answer in settled.items() if not isinstance(answer, VrmError)}
-        over = retired_attempts(self._runtime, [authorization for authorization, _ in known.values()])
-        commands = [settlement(*answer, is_over=key in over) for key, answer in known.items()]
+        over = retired_attempts(self._runtime, [answer.authorization for answer in known.values()])
+        commands = [settlement(answer, is_over=key in over) for key, answer in known.items()]
         results = dict(zip(known, self._runtime.apply(self._epoch, commands), strict=True))
         return [_settled(settled[key], results.get(key)) for key in authorization_ids]
 
@@ -239,11 +239,9 @@ class RunOwner:
         return None if stored is None else (stored.phase, Authorization.load(stored.body))
 
 
-_OF_THE_SPINE: Final = frozenset(
-    (flow.machine, event)
-    for flow in FLOWS.values()
-    for event in (flow.granted, flow.committed, *(flow.retired or {}).values())
-) | {(Machine.HANDOFF, event) for event in (*PROVED, Event.RELEASE)}
+_OF_THE_SPINE: Final = frozenset((flow.machine, event) for flow in FLOWS.values() for event in flow.events) | {
+    (Machine.HANDOFF, event) for event in (*PROVED, Event.RELEASE)
+}
 _SPINE_ONLY: Final = frozenset({Machine.AUTHORIZATION, Machine.DECISION, Machine.ERASURE})
 
 
@@ -288,12 +286,10 @@ def _require_attempt(proposal: Proposal, current: tuple[int, int]) -> None:
         )
 
 
-def _settled(
-    answer: tuple[Authorization, AppendReceipt] | VrmError, result: Applied | VrmError | None
-) -> AppendReceipt | VrmError:
+def _settled(answer: Answer | VrmError, result: Applied | VrmError | None) -> AppendReceipt | VrmError:
     if isinstance(answer, VrmError):
         return answer
-    return result if isinstance(result, VrmError) else answer[1]
+    return result if isinstance(result, VrmError) else answer.receipt
 
 
 def _beginning(proposal: Proposal, authorization: Authorization, facts: str) -> Create:

@@ -164,7 +164,7 @@ def test_a_lease_of_a_run_that_ends_is_taken_back_and_its_holder_is_refused(stac
     assert held.phase is Phase.RUNNING
     stack.recovery.sweep()
     (back,) = stack.stores.runtime.subjects(Machine.ACTIVITY, [activity]).values()
-    assert (back.phase, back.fence) == (Phase.READY, held.fence + 1)
+    assert (back.phase, back.fence) == (Phase.FAILED, held.fence + 1), "taken back, and then closed with its Run"
     (other,) = stack.stores.runtime.subjects(Machine.ACTIVITY, [mine]).values()
     assert other.phase is Phase.RUNNING, "its Run goes on"
 
