@@ -11,17 +11,21 @@ Rules kept here:
 - only what was published longer ago than the grace period is looked at, and its age is asked again as it is removed.
   The period must exceed the longest time that any job takes from publishing bytes to the record that names them;
 - ages are read before the two authorities are: what became reachable afterwards was published again before it did, and
-  is young by then. A released reference holds nothing, but the records that name its bytes still do.
+  is young by then. A released reference holds nothing, but the records that name its bytes still do;
+- what was erased is no garbage and comes back by no collection: records go on naming it, and the mark of the erasure is
+  no file that is looked at. Bytes that are erased while they are to be read name nothing any more.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from records.canonical import is_digest
+from records.errors import ErasedError
 from records.runtime import Subject
 from records.states import Machine, Phase, phases_of
 from store.artifacts import ArtifactStore, Kept
@@ -99,7 +103,8 @@ class _Unreached:
     def follow(self) -> None:
         """Read what was reached, and take what it names as reached, to the end."""
         while self._unread:
-            self.name(self._artifacts.read(self._unread.pop()))
+            with suppress(ErasedError):
+                self.name(self._artifacts.read(self._unread.pop()))
 
 
 def _subjects(runtime: RuntimeReader) -> Iterator[Subject]:

@@ -7,20 +7,24 @@ Rules kept here:
   transaction, and the owner closes each attempt by its published proof. Every step is safe to repeat, from stored facts
   alone;
 - an obligation is abandoned only where nothing of it is in the Ledger, and its receipt goes the way of every granted
-  append.
+  append;
+- a Run that is cancelling or failing gives its open handoffs up: what was enqueued is bound, what is absent is
+  abandoned for the Run's own control event, so each of them has its receipt before the Run ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from memory.handoffs import prove, recovery_request, retirement
 from memory.ports import HandoffOwnerPort
 from memory.spine import Spine
 from records.appends import AppendReceipt, Proposal
 from records.canonical import parse_canonical
-from records.errors import IntegrityError, NotFoundError, StaleError, VrmError
+from records.control import RunFacts
+from records.errors import IllegalTransitionError, IntegrityError, NotFoundError, StaleError, VrmError
 from records.evidence import Experience
 from records.flows import Authority, Transition
 from records.handoffs import AbandonmentProof, RecoveryRequest, StoreProof
@@ -32,6 +36,10 @@ from records.values import ProofRef
 from store.artifacts import ArtifactStore
 from store.ledger.port import OpenLedger
 from store.runtime.port import RuntimeReader
+
+_REASONS: Final = {Phase.CANCELLING: "source_run_cancelled", Phase.FAILING: "source_run_failed"}
+_RETIRABLE: Final = (Phase.PENDING, Phase.IN_FLIGHT, Phase.ABANDONING)
+_OPEN: Final = (*_RETIRABLE, Phase.RETIRED, Phase.PROVED_ABSENT)
 
 
 @dataclass(frozen=True)
@@ -77,9 +85,9 @@ class Orphans:
         self._spine.recover(self._runtime)
         return self.close()
 
-    def close(self) -> dict[str, StoreProof | VrmError]:
-        """Prove and close every retired attempt that is drained; one that is not keeps its error."""
-        handoffs = self._runtime.find(Machine.HANDOFF, [Phase.RETIRED])
+    def close(self, run_id: str | None = None) -> dict[str, StoreProof | VrmError]:
+        """Prove and close every retired attempt, or every one of a Run, that is drained; another keeps its error."""
+        handoffs = self._runtime.find(Machine.HANDOFF, [Phase.RETIRED], run_id)
         answers = self._proofs(handoffs)
         proofs = [answer for answer in answers if not isinstance(answer, VrmError)]
         closed = iter(self._owner.resolve(self._artifacts.publish_many([proof.canonical for proof in proofs])))
@@ -96,6 +104,37 @@ class Orphans:
                 proposals.append(error)
         carried = iter(self._spine.carry([each for each in proposals if not isinstance(each, VrmError)]))
         return [each if isinstance(each, VrmError) else next(carried) for each in proposals]
+
+    def give_up(self, run_id: str) -> dict[str, VrmError]:
+        """Close every open handoff of a Run that is cancelling or failing; again it does nothing more.
+
+        Returns:
+            By handoff that is still open why it is; run it again.
+
+        Raises:
+            NotFoundError: the Run was never admitted.
+            IllegalTransitionError: nobody cancelled or failed it.
+        """
+        cause, reason = self._cause(run_id)
+        self._spine.recover(self._runtime, run_id)
+        self.retire([HandoffId.check(each.id) for each in self._open(run_id, _RETIRABLE)])
+        met: dict[str, object] = dict(self.close(run_id))
+        absent = [HandoffId.check(each.id) for each in self._open(run_id, (Phase.PROVED_ABSENT,))]
+        met |= dict(zip(absent, self.abandon([Abandonment(each, cause, reason) for each in absent]), strict=True))
+        return {each.id: _why(each, met.get(each.id)) for each in self._open(run_id, _OPEN)}
+
+    def _cause(self, run_id: str) -> tuple[ProofRef, str]:
+        """Return the control event that ends a Run, and what its receipts say of it."""
+        run = self._runtime.subject(Machine.RUN, run_id)
+        if run is None:
+            raise NotFoundError("run", run_id, "It was never admitted.")
+        control = RunFacts.load(run.facts).control
+        if run.phase not in _REASONS or control is None:
+            raise IllegalTransitionError("run.phase", run.phase.value, "Only a Run that ends gives its handoffs up.")
+        return ProofRef(ref=control.kind.value, digest=control.digest), _REASONS[run.phase]
+
+    def _open(self, run_id: str, phases: Sequence[Phase]) -> list[Subject]:
+        return self._runtime.find(Machine.HANDOFF, phases, run_id)
 
     def _proofs(self, handoffs: Sequence[Subject]) -> list[StoreProof | VrmError]:
         answers: list[StoreProof | VrmError] = []
@@ -157,3 +196,9 @@ def _unknown(handoff_id: str) -> NotFoundError:
 
 def _or_error(proof: StoreProof, closed: Applied | VrmError) -> StoreProof | VrmError:
     return closed if isinstance(closed, VrmError) else proof
+
+
+def _why(handoff: Subject, met: object) -> VrmError:
+    if isinstance(met, VrmError):
+        return met
+    return StaleError("handoff.phase", handoff.phase.value, "Its attempt is not over yet; run recovery again.")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from records.base import Record
+from records.canonical import is_digest
 from records.control import ControlEvent, ControlKind, ControlRef, RunFacts
 from records.decisions import BlockedProposal
 from records.errors import IntegrityError, NotFoundError, StaleError
@@ -16,7 +17,7 @@ from records.flows import Authority
 from records.handoffs import AbandonmentProof, Absent, read_proof, require_published
 from records.ingestion import AbandonedReceipt, CompletionStatus, WorkCompletion
 from records.outcomes import CLOSURE_ONLY, CardReason, DecisionStatus, RecallOutcome
-from records.retention import RetentionTombstone
+from records.retention import ErasureOperation, ErasureProof, RetentionTombstone
 from records.runtime import Subject
 from store.artifacts import ArtifactStore
 
@@ -26,12 +27,14 @@ def require_proofs(artifacts: ArtifactStore, records: Iterable[Record]) -> None:
 
     The proof of a blocked Outcome and the control event of a closed one must be those of its own decision, the control
     event of a completion that of its Run, the proof of an abandoned receipt that of its own item, with the proof of
-    absence and the control event that it names; of tombstones the bytes must be there.
+    absence and the control event that it names; those of a tombstone must be of its own erasure and its own objects, in
+    order, and what they say is gone must be gone.
 
     Raises:
         NotFoundError: the proof was never published.
         InvalidRecordError: the bytes are no proof.
-        IntegrityError: it is the proof of another Run, decision, reason or item, or not in canonical form.
+        IntegrityError: it is the proof of another Run, decision, reason, item or object, or not in canonical form.
+        StaleError: bytes that were proved to be gone are there.
     """
     for record in records:
         if isinstance(record, RecallOutcome):
@@ -40,8 +43,7 @@ def require_proofs(artifacts: ArtifactStore, records: Iterable[Record]) -> None:
         elif isinstance(record, WorkCompletion):
             _require_given_up(artifacts, record)
         elif isinstance(record, RetentionTombstone):
-            for proof in record.proofs:
-                artifacts.read(proof.digest)
+            require_erased(artifacts, record)
         elif isinstance(record, AbandonedReceipt):
             _require_abandoned(artifacts, record)
 
@@ -90,6 +92,41 @@ def _require_abandoned(artifacts: ArtifactStore, receipt: AbandonedReceipt) -> N
         raise IntegrityError("proof.request", request.work_item_id, "It is the proof of another item.")
     if (request.attempt.id, request.policy) != (receipt.proof.ref, receipt.policy):
         raise IntegrityError("proof.request", request.attempt.id, "It is the proof of another attempt or policy.")
+
+
+def require_erased(artifacts: ArtifactStore, tombstone: RetentionTombstone) -> None:
+    """Check that a tombstone rests on the proofs of its own erasure, one for each object, and that the bytes are gone.
+
+    Raises:
+        NotFoundError: a proof was never published.
+        InvalidRecordError: the bytes are no proof.
+        IntegrityError: it is the proof of another erasure, object, generation or place, or not in canonical form.
+        StaleError: bytes that were proved to be gone are there.
+    """
+    generations = set()
+    for sequence, (ref, about) in enumerate(zip(tombstone.proofs, tombstone.objects, strict=True), start=1):
+        data = artifacts.read(ref.digest)
+        proof = ErasureProof.load(data)
+        require_published(proof, data, ref.digest)
+        operation = ErasureOperation.ERASED if sequence == 1 else ErasureOperation.of(about)
+        for name, met, wanted in (
+            ("namespace", proof.namespace, tombstone.namespace),
+            ("incident", proof.incident, tombstone.incident),
+            ("intent_id", proof.intent_id, tombstone.intent_id),
+            ("target_id", proof.target_id, tombstone.target_id),
+            ("target_digest", proof.target_digest, tombstone.target_digest),
+            ("object_ref", proof.object_ref, about),
+            ("object_ref", ref.ref, about),
+            ("operation", proof.operation, operation),
+            ("sequence", proof.sequence, sequence),
+        ):
+            if met != wanted:
+                raise IntegrityError(f"erasure_proof.{name}", met, f"The tombstone needs the proof of {wanted}.")
+        generations.add(proof.generation)
+        if is_digest(about) and artifacts.holds(about):
+            raise StaleError("artifact", about, "Its bytes are there; erase them before the erasure is closed.")
+    if len(generations) > 1:
+        raise IntegrityError("erasure_proof.generation", sorted(generations), "The proofs are of several generations.")
 
 
 def _require_blocked(artifacts: ArtifactStore, outcome: RecallOutcome) -> None:

@@ -12,18 +12,21 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from memory.derive import WORK_ITEM_OWNER
+from policies.retention import kept_for_days
 from records.canonical import parse_canonical
 from records.errors import InvalidInputError, NotFoundError, StaleError
-from records.ids import HandoffId, ReferenceId
+from records.handoffs import HandoffBody
+from records.ids import HandoffId
 from records.ingestion import WorkAssignment, WorkCompletion
-from records.runtime import Command, Move, Require, RunBody, Subject, reference_id
+from records.runtime import Command, Move, Require, Subject, reference_id
 from records.states import Event, Machine, Phase, ends_of
+from records.values import CampaignProfile
 from store.ledger.port import LedgerReader
 from store.runtime.port import RuntimeReader
 
@@ -97,34 +100,58 @@ def is_of_a_work_item(reference: Subject) -> bool:
     return str(parse_canonical(reference.body).get("owner", "")).startswith(WORK_ITEM_OWNER)
 
 
+def ground_of(profile: CampaignProfile) -> RetentionEnded | None:
+    """Return the ground that a campaign's own profile gives; None if it is kept for good."""
+    days = kept_for_days(profile.retention)
+    return None if days is None else RetentionEnded(days)
+
+
 def read_holding(runtime: RuntimeReader, ledger: LedgerReader, release: Release) -> Holding:
     """Read what a release depends on.
 
     Raises:
         NotFoundError: there is no such handoff.
     """
-    handoff = runtime.subject(Machine.HANDOFF, release.handoff_id)
-    if handoff is None:
+    found = read_holdings(runtime, ledger, [release])
+    if release.handoff_id not in found:
         raise NotFoundError("handoff", release.handoff_id, "It was never opened.")
-    body = parse_canonical(handoff.body)
-    reference = runtime.subject(Machine.REFERENCE, ReferenceId.check(body["reference_id"]))
-    source = None if handoff.run_id is None else runtime.subject(Machine.RUN, handoff.run_id)
-    completion, campaign = None, None
-    if source is not None:
-        work = {"namespace": RunBody.load(source.body).namespace, "work_item_id": str(body["work_item_id"])}
-        done = [each.load() for each in ledger.find("distillation-work-completion", **work)]
-        completion = next((each for each in done if isinstance(each, WorkCompletion)), None)
-        found = [each.load() for each in ledger.find("distillation-work-assignment", **work)]
-        assigned = next((each for each in found if isinstance(each, WorkAssignment)), None)
-        campaign = None if assigned is None else runtime.subject(Machine.RUN, assigned.run_id)
-    return Holding(
-        handoff=handoff,
-        reference=reference,
-        source_run=source,
-        completion=completion,
-        campaign_run=campaign,
-        elsewhere=_elsewhere(runtime, reference, release.ground),
-    )
+    return found[release.handoff_id]
+
+
+def read_holdings(
+    runtime: RuntimeReader, ledger: LedgerReader, releases: Sequence[Release]
+) -> dict[HandoffId, Holding]:
+    """Read what some releases depend on, together; a handoff that was never opened is left out."""
+    handoffs = runtime.subjects(Machine.HANDOFF, [release.handoff_id for release in releases])
+    bodies = {key: HandoffBody.load(handoff.body) for key, handoff in handoffs.items()}
+    references = runtime.subjects(Machine.REFERENCE, {body.reference_id for body in bodies.values()})
+    done: dict[str, WorkCompletion] = {}
+    campaign_of: dict[str, str] = {}
+    for namespace in sorted({body.namespace for body in bodies.values()}):
+        work = {"work_item_id": sorted(body.work_item_id for body in bodies.values() if body.namespace == namespace)}
+        for each in ledger.find("distillation-work-completion", namespace, **work):
+            if isinstance(completion := each.load(), WorkCompletion):
+                done[completion.work_item_id] = completion
+        for each in ledger.find("distillation-work-assignment", namespace, **work):
+            if isinstance(assigned := each.load(), WorkAssignment):
+                campaign_of[assigned.work_item_id] = assigned.run_id
+    wanted = {str(handoff.run_id) for handoff in handoffs.values() if handoff.run_id}
+    runs = runtime.subjects(Machine.RUN, wanted.union(campaign_of.values()))
+    holdings = {}
+    for release in releases:
+        if release.handoff_id not in handoffs:
+            continue
+        handoff, body = handoffs[release.handoff_id], bodies[release.handoff_id]
+        reference = references.get(body.reference_id)
+        holdings[release.handoff_id] = Holding(
+            handoff=handoff,
+            reference=reference,
+            source_run=runs.get(str(handoff.run_id)),
+            completion=done.get(body.work_item_id),
+            campaign_run=runs.get(campaign_of.get(body.work_item_id, "")),
+            elsewhere=_elsewhere(runtime, reference, release.ground),
+        )
+    return holdings
 
 
 def _elsewhere(runtime: RuntimeReader, reference: Subject | None, ground: Ground) -> Subject | None:

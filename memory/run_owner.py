@@ -8,7 +8,8 @@ Rules kept here:
 - a Run ends only through the terminal barrier (`memory.barrier`);
 - what controls a Run is a published event, read back here; `memory.control` says what it does;
 - a decision is admitted with what its Run was admitted with for its arm (`memory.admission`);
-- normal grants need a running Run, those of closure one that is cancelling or failing, and its control event;
+- normal grants need a running Run, those of closure one that is cancelling or failing, and its control event; the end
+  of an erasure needs a Run that is not over;
 - an attempt whose grant is unresolved gets no second one: the same proposal is answered with the same authorization,
   any other is stale;
 - a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in;
@@ -46,7 +47,7 @@ from records.errors import (
 from records.flows import ENDING, FLOWS, Authority, Flow, require_legal
 from records.handoffs import read_proof
 from records.runtime import Applied, Authorization, Command, Create, Move, Require, Subject
-from records.states import Event, Machine, Phase
+from records.states import Event, Machine, Phase, ends_of
 from store.artifacts import ArtifactStore
 from store.ledger.port import OpenLedger
 from store.runtime.port import RuntimeStore
@@ -188,7 +189,14 @@ class RunOwner:
         return authorization, _grant_command(proposal, flow, authorization, allowed)
 
     def _allowed(self, proposal: Proposal, records: tuple[Record, ...]) -> tuple[Require, Subject | None]:
-        """Return what the Run must be when the grant is made: RUNNING, or for what ends it just as it was read here."""
+        """Return what the Run must be when the grant is made: RUNNING, or for what ends it just as it was read here.
+
+        An erasure that has begun is ended whatever becomes of its Run, which cannot end before.
+        """
+        if FLOWS[proposal.transition].ends_what_began:
+            run = self._runtime.subject(Machine.RUN, proposal.run_id)
+            if run is not None and run.phase not in ends_of(Machine.RUN):
+                return Require(machine=Machine.RUN, id=run.id, phase=run.phase, version=run.version), run
         if proposal.authority not in ENDING:
             require_authority(proposal.authority, records, None, current=True)
             if proposal.authority is Authority.ADMISSION:

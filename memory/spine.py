@@ -54,9 +54,14 @@ class Spine:
         It is safe to run at any time, by anyone. They are appended in the order in which they were granted, because one
         may rest on what another one writes.
         """
+        return list(self.recovered(runtime, run_id).values())
+
+    def recovered(self, runtime: RuntimeReader, run_id: str | None = None) -> dict[str, AppendReceipt | VrmError]:
+        """Do what `recover` does, and return each answer under its authorization."""
         found = runtime.find(Machine.AUTHORIZATION, [Phase.GRANTED], run_id)
-        waiting = sorted((Authorization.load(subject.body).granted_at, subject.id) for subject in found)
-        return [answer for group in chunks(waiting, GROUP) for answer in self._settle([key for _, key in group])]
+        waiting = [key for _, key in sorted((Authorization.load(each.body).granted_at, each.id) for each in found)]
+        answers = [answer for group in chunks(waiting, GROUP) for answer in self._settle(group)]
+        return dict(zip(waiting, answers, strict=True))
 
     def _settle(self, authorization_ids: Sequence[str], fences: Sequence[Fence] = ()) -> list[AppendReceipt | VrmError]:
         appended = self._coordinator.append_granted(authorization_ids, fences)

@@ -6,6 +6,7 @@
     │   ├── InvalidSourceError       ... as the content of a file that is imported
     │   └── AmbiguousIdError         ... as an id prefix that names several records
     ├── NotFoundError                an id that the store does not hold
+    │   └── ErasedError              ... as artifact bytes that retention erased, which never come back
     ├── IdentityConflictError        same identity or key, other bytes; nothing written
     ├── IntegrityError               stored rows contradict each other; fail closed
     │   ├── IntegrityWaitError       ... as Ledger and Runtime that disagree on a Run's decisions; the Run waits
@@ -80,6 +81,10 @@ class AmbiguousIdError(InvalidInputError):
 
 class NotFoundError(VrmError):
     """The store holds no such record."""
+
+
+class ErasedError(NotFoundError):
+    """Artifact bytes were erased by retention; they are not there and cannot be published again."""
 
 
 class IdentityConflictError(VrmError):

@@ -76,6 +76,7 @@ class Flow:
         derives: whether further records are derived from plan and authorization after the grant.
         is_retirable: whether recovery may retire the attempt while its grant is unresolved. The grant still gets its
             one answer, which then settles the grant alone; a proof of the Store says what becomes of the subject.
+        ends_what_began: whether it may be granted as long as its Run is not over, whatever else the Run is about.
     """
 
     transition: Transition
@@ -92,6 +93,7 @@ class Flow:
     conflicts: frozenset[NoCommitReason] = frozenset()
     derives: bool = False
     is_retirable: bool = False
+    ends_what_began: bool = False
 
     @property
     def is_granted(self) -> bool:
@@ -243,6 +245,7 @@ _ROWS: Final = (
         committed=Event.CLOSED,
         retired={Phase.OPEN: Event.CLOSE_RETIRED},
         reasons=_COMMON,
+        ends_what_began=True,
     ),
     _direct(
         Transition.APPEND_EVIDENCE,

@@ -7,7 +7,9 @@ Rules kept here:
 - a memory record is retracted in the same append that opens its erasure, so intent and tombstone name that event; what
   has no lifecycle says so with a type of its own and a null;
 - the tombstone repeats its intent, and holds the receipt of the erasure and an acknowledgement for each affected index
-  build and artifact as reference and digest.
+  build and artifact as reference and digest;
+- what stands behind such a digest is a typed proof of the Runtime: it names the one object that it is about, and its
+  place among the proofs of its erasure, so that a foreign, swapped or reordered one does not fit.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from typing import Literal
 from pydantic import model_validator
 
 from records.base import Child, Frontier, Kind, Record
-from records.fields import Digest, Name
+from records.canonical import is_digest
+from records.fields import Digest, Name, Namespace, Timestamp
 from records.ids import ErasureIntentId, EventId, IndexBuildId
 from records.models import Model
 from records.values import Count, PolicyIdentity, ProofRef
@@ -127,6 +130,12 @@ class ErasureIntent(
         return [*map(str, (part.index_build_id for part in self.affected_indexes)),
                 *(part.sha256 for part in self.affected_artifacts)]  # fmt: skip
 
+    @property
+    def erased_bytes(self) -> list[str]:
+        """The digests of all bytes that the erasure removes: the affected artifacts, and the target if it is one."""
+        own = {self.target_id} if self.target_kind is TargetKind.ARTIFACT else set()
+        return sorted(own.union(part.sha256 for part in self.affected_artifacts))
+
 
 class MemoryErasureIntent(ErasureIntent):
     """The intent to erase the material of a rule or procedure, which is retracted in the same append."""
@@ -160,6 +169,80 @@ class Acknowledgement(Model):
 
     affected: IndexBuildId | Digest
     proof: ProofRef
+
+
+class ErasureOperation(StrEnum):
+    """What was done to an object."""
+
+    ERASED = "ERASED"
+    INVALIDATED = "INVALIDATED"
+
+    @classmethod
+    def of(cls, object_ref: str) -> ErasureOperation:
+        """Return what is done to an affected object: bytes are erased, an index build is denied for ever."""
+        return cls.ERASED if is_digest(object_ref) else cls.INVALIDATED
+
+
+class TerminalState(StrEnum):
+    """What an object is in for ever after."""
+
+    GONE = "GONE"
+    DENIED = "DENIED"
+
+
+_STATES = {ErasureOperation.ERASED: TerminalState.GONE, ErasureOperation.INVALIDATED: TerminalState.DENIED}
+
+
+class ErasureProof(Model):
+    """The Runtime's proof of what became of one object of an erasure; published as an artifact before the tombstone.
+
+    Attributes:
+        target_id: the target of the erasure, with the digest that the intent binds.
+        object_ref: the object: the target itself for its material, or one affected index build or artifact.
+        generation: which generation of the object it was.
+        sequence: its place among the proofs of the erasure, from one: the receipt, then every affected object in order.
+        at: when the object was found in its terminal state.
+    """
+
+    namespace: Namespace
+    incident: Name
+    intent_id: ErasureIntentId
+    target_id: Name
+    target_digest: Digest
+    object_ref: Name
+    generation: Count
+    operation: ErasureOperation
+    state: TerminalState
+    sequence: Count
+    at: Timestamp
+
+    @model_validator(mode="after")
+    def _ends_so(self) -> ErasureProof:
+        if self.state is not _STATES[self.operation]:
+            raise ValueError("what is erased is GONE, what is invalidated is DENIED")
+        return self
+
+    @classmethod
+    def about(cls, intent: ErasureIntent, at: str) -> list[ErasureProof]:
+        """Return every proof of an erasure, in order: that of the target's material, then each affected object's."""
+        objects = [(intent.target_id, ErasureOperation.ERASED)]
+        objects += [(each, ErasureOperation.of(each)) for each in intent.affected]
+        return [
+            cls(
+                namespace=intent.namespace,
+                incident=intent.incident,
+                intent_id=ErasureIntentId(intent.id),
+                target_id=intent.target_id,
+                target_digest=intent.target_digest,
+                object_ref=object_ref,
+                generation=intent.material.generation,
+                operation=operation,
+                state=_STATES[operation],
+                sequence=sequence,
+                at=at,
+            )
+            for sequence, (object_ref, operation) in enumerate(objects, start=1)
+        ]
 
 
 class RetentionTombstone(
@@ -197,6 +280,11 @@ class RetentionTombstone(
     def proofs(self) -> tuple[ProofRef, ...]:
         """Every proof that the tombstone rests on."""
         return (self.erasure_receipt, *(part.proof for part in self.acknowledgements))
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """What each of the proofs must be about, in the same order."""
+        return (self.target_id, *(part.affected for part in self.acknowledgements))
 
 
 class MemoryTombstone(RetentionTombstone):

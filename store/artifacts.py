@@ -8,6 +8,10 @@ What is garbage is decided elsewhere (`memory.garbage`); here stands what makes 
 have an age, counted from their last publication: publishing what is there already makes it young again, and only what
 is old may be dropped. Making young and dropping exclude each other by a lock on the folder, so that no publisher is
 told of bytes which are gone a moment later. Other stores than a folder cannot promise that, and drop nothing.
+
+Erasing is another thing than dropping: it is for ever. A mark beside the bytes says that they were erased, and whoever
+publishes them again is refused. The mark is durable before the bytes go, and a publisher looks for it after his bytes
+are there: so one of the two always removes them, whatever the order, in every kind of store.
 """
 
 from __future__ import annotations
@@ -25,11 +29,13 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from records.canonical import digest_bytes, is_digest
-from records.errors import IntegrityError, InvalidInputError, NotFoundError, UnavailableError
+from records.errors import ErasedError, IntegrityError, InvalidInputError, NotFoundError, UnavailableError
 from records.values import ArtifactRef
 
 _LOCK: Final = ".lock"
 _DIGITS: Final = 64
+_ERASED: Final = ".erased"
+"""What follows the digest in the name of the mark that its bytes were erased."""
 _OURS: Final = re.compile(rf"[0-9a-f]{{{_DIGITS}}}(\.[0-9a-f]{{32}})?")
 """The names of artifacts, and of files that become one when they are whole."""
 
@@ -68,10 +74,16 @@ class ArtifactStore:
         return self.publish_many([data])[0]
 
     def publish_many(self, items: Sequence[bytes]) -> list[str]:
-        """Store several byte strings durably and return their digests in order; folders are synced once."""
+        """Store several byte strings durably and return their digests in order; folders are synced once.
+
+        Raises:
+            ErasedError: some of them were erased; of those nothing is stored.
+            UnavailableError: the store cannot be written.
+        """
         digests = [digest_bytes(data) for data in items]
         given = dict(zip(digests, items, strict=True))
         try:
+            self._refuse_erased(given)
             if isinstance(self._files, LocalFileSystem):
                 paths = {self._path(digest): data for digest, data in given.items()}
                 with self._locked(fcntl.LOCK_SH):
@@ -81,6 +93,7 @@ class ArtifactStore:
                 for digest, data in given.items():
                     if not self.holds(digest):
                         self._files.pipe_file(self._path(digest), data)
+            self._refuse_erased(given)  # an erasure that began meanwhile may have looked before the bytes were there
         except OSError as error:
             remedy = f"Free space or repair the store, then run the command again: {error}"
             raise UnavailableError("artifact store", self.url, remedy) from error
@@ -98,16 +111,61 @@ class ArtifactStore:
         """Return the bytes of a digest.
 
         Raises:
-            NotFoundError: they are not in the store.
+            NotFoundError: they are not in the store; `ErasedError`, if they were erased.
             IntegrityError: the stored bytes have another digest.
         """
         try:
             data: bytes = self._files.cat_file(self._path(digest))
         except FileNotFoundError as error:
+            if self.erased(digest):
+                raise _erased(digest) from error
             raise NotFoundError("artifact", digest, "Its bytes are missing; restore the artifact store.") from error
         if digest_bytes(data) != digest:
             raise IntegrityError("artifact", digest, "The stored bytes were changed; restore the artifact store.")
         return data
+
+    def erase(self, digest: str) -> None:
+        """Remove bytes for ever; they need not be there. Again it does nothing more.
+
+        Raises:
+            UnavailableError: the store cannot be written.
+        """
+        path = self._path(digest)
+        try:
+            if not self.erased(digest):
+                self._mark(f"{path}{_ERASED}")
+            self._remove(path)
+            if isinstance(self._files, LocalFileSystem):
+                for draft in Path(path).parent.glob(f"{digest}.*"):  # of a writer that died with the bytes half written
+                    if draft.suffix != _ERASED:
+                        self._remove(str(draft))
+        except OSError as error:
+            remedy = f"Repair the store, then run recovery: {error}"
+            raise UnavailableError("artifact store", self.url, remedy) from error
+
+    def erased(self, digest: str) -> bool:
+        """Tell whether bytes were erased."""
+        return bool(self._files.exists(f"{self._path(digest)}{_ERASED}"))
+
+    def _refuse_erased(self, digests: Iterable[str]) -> None:
+        gone = [digest for digest in digests if self.erased(digest)]
+        for digest in gone:
+            self._remove(self._path(digest))
+        if gone:
+            raise _erased(gone[0])
+
+    def _mark(self, path: str) -> None:
+        if isinstance(self._files, LocalFileSystem):
+            self.syncs += _write_durably({path: b""}, first=not self.syncs)
+        else:
+            self._files.pipe_file(path, b"")
+
+    def _remove(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            self._files.rm_file(path)
+            if isinstance(self._files, LocalFileSystem):
+                _sync(Path(path).parent)
+                self.syncs += 1
 
     def location(self, digest: str) -> str:
         """Return where the bytes lie, for a process that reads them itself and checks the digest again."""
@@ -193,12 +251,20 @@ def _write_durably(files: dict[str, bytes], *, first: bool) -> int:
             os.fsync(file.fileno())
         Path(draft).rename(path)
     for folder in touched:
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _sync(folder)
     return len(files) + len(touched)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _erased(digest: str) -> ErasedError:
+    return ErasedError("artifact", digest, "Retention erased these bytes; they are not kept here again.")
 
 
 def _made(roots: set[Path]) -> set[Path]:

@@ -13,8 +13,8 @@ Rules kept here:
 What bounds memory, whatever the number of rows: a stretch of journal with its payloads (`memory.fsck.journal`: a
 thousand rows and eight megabytes, or one append); the longest chain of one scope variant; the members of the two
 snapshots of a sort that were used last; the intents of twenty Runs; fixed numbers of places, verdicts and artifact
-digests that were met last (`memory.fsck.case.Recent`); a hundred findings of each code. All else is streamed by the
-database in order, and what the Runtime held goes through a file.
+digests that were met last (`memory.fsck.case.Recent`); the digests of erased bytes; a hundred findings of each code.
+All else is streamed by the database in order, and what the Runtime held goes through a file.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from memory.fsck.case import Case, Progress
 from memory.fsck.codes import Code
 from memory.fsck.decisions import DecisionCheck
 from memory.fsck.distillation import check_distillation
+from memory.fsck.erasures import check_erasures
 from memory.fsck.evidence import BundleCheck
 from memory.fsck.journal import check_namespace
 from memory.fsck.knowledge import CommitCheck
@@ -106,7 +107,7 @@ def _chosen(case: Case) -> list[str]:
 def _check_whole_namespace(case: Case, namespace: str, bytes_of: ArtifactCheck) -> None:
     checks = (
         check_proofs, check_memory, DecisionCheck().check, check_distillation, CommitCheck().check,
-        BundleCheck().check, check_snapshots, bytes_of.check,
+        BundleCheck().check, check_snapshots, check_erasures, bytes_of.check,
     )  # fmt: skip
     check_namespace(case, namespace, checks)
     check_unused_receipts(case, namespace)

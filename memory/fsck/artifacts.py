@@ -1,23 +1,20 @@
-"""The bytes that records point at: they must be there and have their digest.
+"""The bytes that records point at: they must be there and have their digest, or have been erased.
 
-A digest is read once among those met last; one that is met again much later is read again.
+A digest is read once among those met last; one that is met again much later is read again. Which bytes were erased is
+said by the intents in the Ledger, of all namespaces, never by the artifact store; they are read when the first bytes
+are missing, and their number bounds the memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from memory.fsck.case import Case, Chunk
 from memory.fsck.codes import Code
-from records.base import Record
-from records.decisions import RecallContext
+from memory.fsck.erasures import erased_bytes
+from memory.material import material_of, protocol_of
 from records.errors import IntegrityError, NotFoundError
-from records.evidence import Observation
-from records.ingestion import AbandonedReceipt, WorkCompletion, WorkItem
-from records.legacy import LegacyArtifactStatus, LegacyImport
-from records.outcomes import RecallOutcome
-from records.snapshots import IndexBuild
 from store.recent import Recent
 
 _REMEMBERED: Final = 100_000
@@ -28,12 +25,13 @@ class ArtifactCheck:
 
     def __init__(self) -> None:
         self._seen: Recent[bytes, None] = Recent(_REMEMBERED)
+        self._erased: frozenset[str] | None = None
 
     def check(self, case: Case, chunk: Chunk) -> None:
         """Check the artifacts of a stretch of journal; nothing, if the check was asked to leave artifacts alone."""
         if case.artifacts is not None:
             for key, record in chunk.records.items():
-                self._check_all(case, key, _named(record))
+                self._check_all(case, key, [*material_of(record), *protocol_of(record)])
 
     def check_proposals(self, case: Case, proposals: Iterable[tuple[str, str]]) -> None:
         """Check the proposals behind authorizations, given as id and digest."""
@@ -51,32 +49,13 @@ class ArtifactCheck:
             try:
                 case.artifacts.read(digest)
             except NotFoundError:
-                case.findings.add(Code.ARTIFACT_MISSING, key, f"no bytes of {digest}")
+                if not self._was_erased(case, digest):
+                    case.findings.add(Code.ARTIFACT_MISSING, key, f"no bytes of {digest}")
             except IntegrityError:
                 case.findings.add(Code.ARTIFACT_CHANGED, key, f"the bytes of {digest} have another digest")
             case.findings.checked["artifacts"] += 1
 
-
-def _named(record: Record) -> Iterator[str]:
-    match record:
-        case Observation():
-            yield from (reference.sha256 for reference in record.artifacts)
-        case IndexBuild():
-            yield record.artifact.sha256
-        case AbandonedReceipt():
-            yield record.proof.digest
-        case WorkItem():
-            yield record.campaign_profile_digest
-        case RecallContext(query_vector_digest=str() as digest):
-            yield digest
-        case LegacyImport():
-            kept = (each for each in record.artifacts if each.status is LegacyArtifactStatus.VERIFIED)
-            yield from (artifact.sha256 for artifact in kept)
-        case (
-            RecallOutcome(blocked_proof_digest=str() as digest)
-            | RecallOutcome(terminal_evidence_digest=str() as digest)
-            | WorkCompletion(terminal_evidence_digest=str() as digest)
-        ):
-            yield digest
-        case _:
-            return
+    def _was_erased(self, case: Case, digest: str) -> bool:
+        if self._erased is None:
+            self._erased = erased_bytes(case.reader)
+        return digest in self._erased

@@ -64,6 +64,9 @@ class Code(StrEnum):
     AUTHORIZATION_UNKNOWN = "authorization_unknown"
     AUTHORIZATION_MISMATCH = "authorization_mismatch"
     AUTHORIZATION_UNANSWERED = "authorization_unanswered"
+    ERASURE_MISMATCH = "erasure_mismatch"
+    ERASURE_UNPROVED = "erasure_unproved"
+    ERASED_PRESENT = "erased_present"
     ARTIFACT_MISSING = "artifact_missing"
     ARTIFACT_CHANGED = "artifact_changed"
 
@@ -82,7 +85,7 @@ _BY_FLOW: Final = frozenset(
         Code.PERMIT_ANSWERED_TWICE, Code.OUTCOME_REPEATED, Code.OUTCOME_CONTEXT, Code.DISPOSITIONS, Code.CARD_SOURCE,
         Code.QUEUED_INCOMPLETE, Code.WORK_ITEM_UNRECEIPTED, Code.COMPLETION_UNBOUND, Code.LINK_MISMATCH,
         Code.SNAPSHOT_MEMBER, Code.EVENT_RECORD, Code.BUNDLE_BROKEN, Code.PAYLOAD_ILLEGAL, Code.RECEIPT_ILLEGAL,
-        Code.MEMORY_CHAIN, Code.OUTCOME_ILLEGAL, Code.ATTEMPT_LINK, Code.CAPTURE_MISMATCH,
+        Code.MEMORY_CHAIN, Code.OUTCOME_ILLEGAL, Code.ATTEMPT_LINK, Code.CAPTURE_MISMATCH, Code.ERASURE_MISMATCH,
     }
 )  # fmt: skip
 _BETWEEN_STORES: Final = frozenset(
@@ -96,6 +99,8 @@ _REMEDIES: Final = {
     Code.KNOWLEDGE_UNFOUNDED: "Do not use the rule: retract it, then trace the permit named in the journal.",
     Code.INDEX_MISMATCH: "Build the index of its snapshot anew and compose a new Recall Input; stop using this one.",
     Code.OWNER_EPOCH: "Stop every owner and restore the owners table, so that no epoch is given out twice.",
+    Code.ERASURE_UNPROVED: "Restore the proof into the artifact store; a proof of something else was never legal.",
+    Code.ERASED_PRESENT: "Somebody brought erased bytes back past the artifact store; remove the file again.",
     Code.ARTIFACT_MISSING: "Restore the bytes into the artifact store; its file name is the digest.",
     Code.ARTIFACT_CHANGED: "Replace the bytes by a copy with the right digest.",
 }

@@ -16,6 +16,10 @@ from tests.support.forging import Content, Forgery
 _NONE: Final = "0" * 64
 
 
+ERASURES: Final = frozenset({Code.ERASURE_MISMATCH, Code.ERASURE_UNPROVED, Code.ERASED_PRESENT})
+"""Codes of erasures, which are brought about where there are some: `tests/unit/test_fsck_erasures.py`."""
+
+
 @dataclass(frozen=True)
 class RowDamage:
     """Damage by one statement; `names` is a query, asked before, for the records that must be named."""

@@ -12,22 +12,52 @@ from records.appends import AppendReceipt, Proposal
 from records.base import Record
 from records.errors import VrmError
 from records.flows import Authority, Transition
-from records.ids import RecallInputId, RunId
+from records.ids import ErasureIntentId, RecallInputId, RunId
 from records.knowledge import LifecycleEvent, MemoryRecord
 from records.outcomes import NoCommitReceipt
-from records.retention import ErasureIntent
+from records.retention import (
+    Acknowledgement,
+    ErasureIntent,
+    ErasureOperation,
+    ErasureProof,
+    RetentionTombstone,
+    TerminalState,
+)
 from records.states import Machine, Phase
+from records.values import ProofRef
 from tests.support.samples import Common
 from tests.support.stack import Stack, record_of
 from tests.support.stack_decisions import tokenizer
 from tests.support.stores import expect
+from tests.support.trials import NOW
 from tests.support.variant_samples import (
     make_evidence_intent,
     make_memory_intent,
     make_retraction,
     make_tombstone,
-    proof_bytes,
 )
+
+
+def proofs_of(intent: ErasureIntent, **changes: Any) -> list[ErasureProof]:
+    """Return the proofs of an erasure as the specification has them (4.15): the target, then every affected object."""
+    common: dict[str, Any] = {
+        "namespace": intent.namespace,
+        "incident": intent.incident,
+        "intent_id": ErasureIntentId(intent.id),
+        "target_id": intent.target_id,
+        "target_digest": intent.target_digest,
+        "generation": intent.material.generation,
+        "at": NOW,
+    }
+    erased = {"operation": ErasureOperation.ERASED, "state": TerminalState.GONE}
+    denied = {"operation": ErasureOperation.INVALIDATED, "state": TerminalState.DENIED}
+    objects = [(intent.target_id, erased)]
+    objects += [(str(part.index_build_id), denied) for part in intent.affected_indexes]
+    objects += [(part.sha256, erased) for part in intent.affected_artifacts]
+    return [
+        ErasureProof(**(common | own | {"object_ref": name, "sequence": place} | changes))
+        for place, (name, own) in enumerate(objects, start=1)
+    ]
 
 
 @dataclass
@@ -93,12 +123,27 @@ class Incident:
         assert receipt.committed, record_of(self.stack, str(receipt.no_commit_id))
         return next(record for record in records if isinstance(record, ErasureIntent))
 
+    def tombstone(self, intent: ErasureIntent, **changes: Any) -> RetentionTombstone:
+        """Return the tombstone of an intent, with the proofs that `publish` publishes."""
+        receipt, *others = (
+            ProofRef(ref=proof.object_ref, digest=proof.canonical_digest) for proof in proofs_of(intent)
+        )
+        named = zip(intent.affected, others, strict=True)
+        own = {
+            "erasure_receipt": receipt,
+            "acknowledgements": tuple(Acknowledgement(affected=each, proof=proof) for each, proof in named),
+        }
+        return make_tombstone(self.common, intent).model_copy(update=own | changes)
+
     def close(self, intent: ErasureIntent, **changes: Any) -> AppendReceipt | VrmError:
-        tombstone = make_tombstone(self.common, intent).model_copy(update=changes)
+        tombstone = self.tombstone(intent, **changes)
         return self.stack.spine.carry([self.proposal(Transition.CLOSE_ERASURE, str(intent.id), tombstone)])[0]
 
     def publish(self, intent: ErasureIntent) -> None:
-        self.stack.stores.artifacts.publish_many(proof_bytes(intent))
+        """Let the bytes be gone and the proofs be published."""
+        for digest in intent.erased_bytes:
+            self.stack.stores.artifacts.erase(digest)
+        self.stack.stores.artifacts.publish_many([proof.canonical for proof in proofs_of(intent)])
 
     def retriever(self) -> DecisionPointRetriever:
         stores = self.stack.stores

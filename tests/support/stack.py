@@ -16,11 +16,13 @@ from memory.campaigns import CampaignPorts, Campaigns, Failure
 from memory.coordinator import CommitCoordinator
 from memory.distillation.distiller import KnowledgeDistiller
 from memory.distillation.view import Policies
+from memory.erasing import ErasurePorts, RetentionOfficer
 from memory.evidence import Trial, bundle_records
 from memory.heads import LifecycleHeads, Reservation
 from memory.leases import admission, completion
 from memory.orphans import Orphans
 from memory.ports import all_good
+from memory.recovery import Reads, Recovery
 from memory.run_owner import RunOwner
 from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
 from memory.spine import Spine
@@ -126,7 +128,7 @@ class Stack:
         self.stores, self.namespace = stores, namespace
         ledger = cast("LedgerStore", broken.wrap(stores.ledger, "commit"))
         runtime = cast("RuntimeStore", broken.wrap(stores.runtime, "apply"))
-        artifacts = cast("ArtifactStore", broken.wrap(stores.artifacts, "publish", "publish_many"))
+        artifacts = cast("ArtifactStore", broken.wrap(stores.artifacts, "publish", "publish_many", "erase"))
         owner = RunOwner(runtime, ledger, artifacts, now, "test")
         coordinator = CommitCoordinator(ledger, runtime, artifacts, "test")
         self.owner = cast("RunOwner", broken.wrap(owner, "apply", "grant", "reconcile", "resolve", "release"))
@@ -142,6 +144,12 @@ class Stack:
             heads=cast("Hosts", broken.wrap(self.heads, "reserve", "release")),
         )
         self.orphans = Orphans(runtime, ledger, artifacts, self.owner, self.spine)
+        erasures = ErasurePorts(
+            ledger=ledger, runtime=runtime, artifacts=artifacts, owner=self.owner, spine=self.spine, clock=now
+        )
+        self.officer = RetentionOfficer(erasures)
+        reads = Reads(ledger=ledger, runtime=runtime, artifacts=artifacts, clock=now)
+        self.recovery = Recovery(reads, self.owner, self.coordinator)
         self.campaigns = Campaigns(ports, POLICIES, PROFILE, namespace)
         self.distiller = KnowledgeDistiller(stores.ledger, POLICIES, now)
 

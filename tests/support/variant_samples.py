@@ -196,7 +196,7 @@ def make_evidence_intent(common: Common, observation: Record, indexes: tuple[Rec
 
 
 def make_tombstone(common: Common, intent: ErasureIntent) -> MemoryTombstone | OtherTombstone:
-    """Return the tombstone of an intent, with proofs that `proof_bytes` publishes."""
+    """Return the tombstone of an intent, with proofs that were never published."""
     fields: dict[str, Any] = common.head | {
         "intent_id": ErasureIntentId(intent.id),
         "incident": intent.incident,
@@ -213,11 +213,6 @@ def make_tombstone(common: Common, intent: ErasureIntent) -> MemoryTombstone | O
         return MemoryTombstone(**fields, retraction_event_id=intent.retraction_event_id)
     assert isinstance(intent, OtherErasureIntent)
     return OtherTombstone(**fields, target_kind=intent.target_kind)
-
-
-def proof_bytes(intent: ErasureIntent) -> list[bytes]:
-    """Return the bytes whose digests the tombstone of an intent holds."""
-    return [f"erased {intent.incident}".encode(), *(f"gone {name}".encode() for name in intent.affected)]
 
 
 def make_abandoned(common: Common, experience: Record) -> AbandonedReceipt:

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import typer
 
-from vrm.cli import bench, fsck, gc, imports, knowledge, migrate, recall, run, services, simulate, status
+from vrm.cli import (
+    bench,
+    erase,
+    fsck,
+    gc,
+    imports,
+    knowledge,
+    migrate,
+    recall,
+    recover,
+    run,
+    services,
+    simulate,
+    status,
+)
 
 _HELP = """Memory for research agents that keeps only independently verified knowledge.
 
@@ -35,6 +49,8 @@ app.command("recall", short_help="Show the cards that apply to one decision.")(r
 app.command("status", short_help="Show what runs and what is stored.")(status.status)
 app.command("fsck", short_help="Recompute everything from the rows and compare.")(fsck.fsck)
 app.command("gc", short_help="Remove artifact bytes that nobody needs.")(gc.gc)
+app.command("recover", short_help="Resume whatever a crash or a stop left unresolved.")(recover.recover)
+app.command("erase", short_help="Erase the material of a record, or an artifact, for ever.")(erase.erase)
 app.command("migrate", short_help="Bring the databases of an earlier version up to date.")(migrate.migrate)
 app.command("simulate", short_help="Run the write path in memory, broken at every step.")(simulate.simulate)
 app.add_typer(imports.app, name="import")

@@ -100,6 +100,19 @@ def show_rows(out: Console, header: Sequence[str], rows: Iterable[Sequence[str]]
 
 
 @contextmanager
+def waiting_for(what: str, *, quiet: bool) -> Iterator[None]:
+    """Show on a terminal that something is under way whose length is not known."""
+    from rich.console import Console  # noqa: PLC0415  # help does without
+
+    shown = Console(stderr=True)
+    if quiet or not shown.is_terminal:
+        yield
+        return
+    with shown.status(what):
+        yield
+
+
+@contextmanager
 def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     """Give a function that is told what is done, how far, of how much; it draws a bar on a terminal.
 

@@ -21,6 +21,7 @@ from memory.dead_letters import DeadLetters
 from memory.distillation.view import Policies
 from memory.leases import admission, leases
 from memory.ports import all_good
+from memory.recovery import Reads, Recovery
 from memory.spine import Spine
 from policies.distillation_policy import distillation_policy
 from policies.lifecycle_policy import lifecycle_policy
@@ -56,6 +57,13 @@ class Job:
     def spine(self) -> Spine:
         """The spine over this job's owners."""
         return Spine(self.stores.artifacts, self.owners.run_owner, self.owners.coordinator)
+
+    @property
+    def recovery(self) -> Recovery:
+        """The recovery scanner over this job's stores and owners."""
+        stores = self.stores
+        reads = Reads(ledger=stores.ledger, runtime=stores.runtime, artifacts=stores.artifacts, clock=now)
+        return Recovery(reads, self.owners.run_owner, self.owners.coordinator)
 
     @property
     def folders(self) -> Folders:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from memory.orphans import Orphans
 from policies.catalog import load_catalog
 from policies.planner import planner_policy
-from records.errors import VrmError
 from records.states import Machine, Phase
 from store.runtime.port import RuntimeReader
 from vrm.domain import CATALOG
@@ -60,14 +58,15 @@ def run_round(job: Job) -> int:
 
 
 def recover(job: Job) -> int:
-    """Settle the authorizations that a crash left unresolved, close retired handoffs, return how many were settled.
+    """Resume what a crash or a stop left unresolved, and return how many grants were settled.
 
-    One that cannot be settled now is met again, with its error, by the step that needs its subject.
+    What cannot be resumed now is told, and met again, with its error, by the step that needs its subject.
     """
-    settled = job.spine.recover(job.stores.runtime)
-    stores = job.stores
-    Orphans(stores.runtime, stores.ledger, stores.artifacts, job.owners.run_owner, job.spine).close()
-    return sum(not isinstance(answer, VrmError) for answer in settled)
+    swept = {each.sweep: each for each in job.recovery.sweep()}
+    for sweep in swept.values():
+        for waiting in sweep.waiting:
+            job.console.print(f"{sweep.sweep} {waiting.subject} waits: {waiting.reason}", markup=False, soft_wrap=True)
+    return len(swept["authorizations"].resumed)
 
 
 def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:
