@@ -23,19 +23,21 @@ from memory.distillation.view import Policies
 from memory.evidence import resolve_bundles
 from memory.handoffs import opening
 from memory.heads import Reservation
-from memory.leases import completion, leases
-from memory.ports import RunOwnerPort, all_good
+from memory.leases import completion, envelope, running
+from memory.leasing import Leasing
+from memory.ports import Clock, RunOwnerPort, all_good
 from memory.spine import GROUP, Spine, chunks
 from policies.bundles import NotABundle
 from records.appends import Append, AppendReceipt, Proposal
 from records.canonical import canonical_bytes, digest_bytes
+from records.control import BudgetLimit
 from records.errors import FencedError, StaleError, VrmError
 from records.evidence import Corpus, Experience, VerifiedEvidenceBundle
 from records.flows import Authority, Transition
 from records.ids import EvidenceSnapshotId, ExperienceId, ManifestId, RunId, WorkItemId
 from records.ingestion import DistillationReceipt, ExperienceReceipt, ReceiptDisposition, WorkAssignment, WorkItem
 from records.knowledge import LifecycleEvent
-from records.runtime import Command, Create, Move, RunBody, activity_id, handoff_id
+from records.runtime import Applied, Command, Create, Move, RunBody, activity_id, handoff_id
 from records.states import Event, Machine, Phase
 from records.values import CampaignProfile
 from store.artifacts import ArtifactStore
@@ -66,7 +68,12 @@ class HeadsPort(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignPorts:
-    """What a campaign reads and through whom it acts."""
+    """What a campaign reads and through whom it acts.
+
+    Attributes:
+        clock: by which leases end.
+        holder: the name under which this driver holds them; the same after a crash.
+    """
 
     ledger: LedgerReader
     runtime: RuntimeReader
@@ -74,6 +81,8 @@ class CampaignPorts:
     owner: RunOwnerPort
     spine: Spine
     heads: HeadsPort
+    clock: Clock
+    holder: str
 
 
 @dataclass(frozen=True)
@@ -87,9 +96,18 @@ class Failure:
 class Campaigns:
     """Drives the distillation work of one namespace."""
 
-    def __init__(self, ports: CampaignPorts, policies: Policies, profile: CampaignProfile, namespace: str) -> None:
-        """Work under pinned policies and one admission profile."""
+    def __init__(
+        self,
+        ports: CampaignPorts,
+        policies: Policies,
+        profile: CampaignProfile,
+        namespace: str,
+        budget: Sequence[BudgetLimit] = (),
+    ) -> None:
+        """Work under pinned policies and one admission profile; each campaign begins with the budget."""
         self._ports = ports
+        self._leasing = Leasing(ports.runtime, ports.owner, ports.clock, ports.holder)
+        self._budget = budget
         self._policies = policies
         self._profile = profile
         self._namespace = namespace
@@ -141,7 +159,8 @@ class Campaigns:
             )
             failures += failed([str(item.id) for item in group], answers)
             done = [item for item, answer in zip(assignments, answers, strict=True) if not isinstance(answer, VrmError)]
-            all_good(self._ports.owner.apply([_activation(item) for item in done]))
+            activated = self._ports.owner.apply([_activation(item) for item in done])
+            failures += failed([str(item.work_item_id) for item in done], activated)
             progress(len(group))
         return failures
 
@@ -161,8 +180,10 @@ class Campaigns:
         """Lease, propose and commit every waiting item against one snapshot."""
         failures: list[Failure] = []
         for group in chunks(self.waiting(), GROUP):
-            requests = self._lease(group, snapshot_id)
+            requests, refused = self._lease(group, snapshot_id)
             proposals = distiller.propose(requests)
+            self._leasing.keep()  # what was lost meanwhile is refused by its fence
+            failures += refused
             failures += failed([str(request.item.id) for request in requests], self._commit(proposals))
             progress(len(group))
         self._complete()
@@ -291,7 +312,14 @@ class Campaigns:
         return Command(
             key=(Machine.RUN, run.id),
             creates=(
-                Create(machine=Machine.RUN, id=run.id, run_id=run.id, phase=Phase.RUNNING, body=run.canonical.decode()),
+                Create(
+                    machine=Machine.RUN,
+                    id=run.id,
+                    run_id=run.id,
+                    phase=Phase.RUNNING,
+                    body=run.canonical.decode(),
+                    facts=envelope(self._budget),
+                ),
                 Create(
                     machine=Machine.ACTIVITY,
                     id=activity,
@@ -316,22 +344,19 @@ class Campaigns:
 
     def _lease(
         self, group: Sequence[tuple[WorkItem, WorkAssignment]], snapshot_id: EvidenceSnapshotId
-    ) -> list[DistillationRequest]:
-        """Lease what can be leased; a reply that was lost shows in the phase, and what is not running waits a pass."""
-        ids = [str(assignment.activity_id) for _, assignment in group]
-        subjects = self._ports.runtime.subjects(Machine.ACTIVITY, ids)
-        self._ports.owner.apply(leases(subjects[each] for each in ids))
-        leased = self._ports.runtime.subjects(Machine.ACTIVITY, ids)
-        return [
-            DistillationRequest(
-                item=item,
-                assignment=assignment,
-                activity=leased[str(assignment.activity_id)],
-                snapshot_id=snapshot_id,
-            )
-            for item, assignment in group
-            if leased[str(assignment.activity_id)].phase is Phase.RUNNING
-        ]
+    ) -> tuple[list[DistillationRequest], list[Failure]]:
+        """Lease what can be leased; what is committing or another's waits a pass."""
+        taken = self._leasing.take([assignment.activity_id for _, assignment in group])
+        requests, refused = [], []
+        for item, assignment in group:
+            activity = taken.held.get(assignment.activity_id)
+            if activity is not None:
+                requests.append(
+                    DistillationRequest(item=item, assignment=assignment, activity=activity, snapshot_id=snapshot_id)
+                )
+            elif assignment.activity_id in taken.refused:
+                refused.append(Failure(str(item.id), taken.refused[assignment.activity_id]))
+        return requests, refused
 
     def _complete(self) -> None:
         """Complete every Run whose Activity has committed, those of an earlier pass that was cut short included."""
@@ -352,13 +377,13 @@ class Campaigns:
         return {str(getattr(record, "work_item_id", "")) for record in loaded}
 
 
-def failed(subjects: Sequence[str], answers: Sequence[AppendReceipt | VrmError]) -> list[Failure]:
-    """Return what did not commit: errors, and typed no-commits as a stale error."""
+def failed(subjects: Sequence[str], answers: Sequence[AppendReceipt | Applied | VrmError]) -> list[Failure]:
+    """Return what was not done: errors, and typed no-commits as a stale error."""
     failures = []
     for subject, answer in zip(subjects, answers, strict=True):
         if isinstance(answer, VrmError):
             failures.append(Failure(subject, answer))
-        elif not answer.committed and answer.reason is not None:
+        elif isinstance(answer, AppendReceipt) and not answer.committed and answer.reason is not None:
             stale = StaleError(answer.transition.value, answer.reason.value, "Nothing was written; it is tried again.")
             failures.append(Failure(subject, stale))
     return failures
@@ -368,5 +393,6 @@ def _activation(assignment: WorkAssignment) -> Command:
     return Command(
         key=(Machine.ACTIVITY, assignment.activity_id),
         key_phase=Phase.READY,
+        requires=(running(assignment.run_id),),
         moves=(Move(machine=Machine.ACTIVITY, id=assignment.activity_id, event=Event.ASSIGN, generation=1, fence=1),),
     )

@@ -47,7 +47,7 @@ class HandoffOwnerPort(RunOwnerPort, Protocol):
         """Release handoffs with the references they bound, or say why they are kept."""
 
 
-class RunControlPort(Protocol):
+class RunControlPort(RunOwnerPort, Protocol):
     """Owner of Runtime transitions, as those see it who control Runs."""
 
     def control(self, event_digests: Sequence[str]) -> list[Controlled | VrmError]:

@@ -117,9 +117,14 @@ class Stack:
     """One process of owners over stores, in one namespace."""
 
     def __init__(
-        self, stores: Stores, namespace: str, faults: Faults | None = None, clock: Clock | None = None
+        self,
+        stores: Stores,
+        namespace: str,
+        faults: Faults | None = None,
+        clock: Clock | None = None,
+        holder: str = "test",
     ) -> None:
-        """Claim every epoch; without `faults` nothing breaks."""
+        """Claim every epoch; without `faults` nothing breaks. `holder` has the leases of campaigns."""
         broken, now = faults or Faults(), clock or ticking_clock()
         self.stores, self.namespace = stores, namespace
         ledger = cast("LedgerStore", broken.wrap(stores.ledger, "commit"))
@@ -138,6 +143,8 @@ class Stack:
             owner=self.owner,
             spine=self.spine,
             heads=cast("Hosts", broken.wrap(self.heads, "reserve", "release")),
+            clock=now,
+            holder=holder,
         )
         self.orphans = Orphans(runtime, ledger, artifacts, self.owner, self.spine)
         self.campaigns = Campaigns(ports, POLICIES, PROFILE, namespace)
