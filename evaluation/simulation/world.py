@@ -17,14 +17,14 @@ from typing import Any, Final, Protocol, cast
 
 from memory.coordinator import CommitCoordinator
 from memory.heads import HOLD_SECONDS, LifecycleHeads
-from memory.leases import LEASE_SECONDS, later
+from memory.leases import LEASE_SECONDS, later, lease_of
 from memory.run_owner import RunOwner
 from memory.spine import Spine
 from records.appends import AppendReceipt
 from records.canonical import digest_bytes
 from records.errors import NotFoundError, VrmError
 from records.runtime import Applied, Command, Subject
-from records.states import Machine
+from records.states import Event, Machine
 from store.artifacts import ArtifactStore
 from store.ledger.memory import MemoryLedger, _State
 from store.ledger.port import Epoch, LedgerStore, Request
@@ -186,6 +186,11 @@ class World:
     def lease_clock(self) -> str:
         """Return the clock of leases, which goes on whenever it is read."""
         self._leased += self.pace * LEASE_SECONDS / HOLD_SECONDS
+        return self.lease_time
+
+    @property
+    def lease_time(self) -> str:
+        """What the clock of leases showed when it was read last."""
         return later(_BEGUN, self._leased)
 
     def lapse(self) -> None:
@@ -285,10 +290,20 @@ class RuntimeSeat(_Seat):
         """Complain if a command moved a subject for an attempt that was over."""
         for move in command.moves:
             subject = before.pop((move.machine, move.id), None)  # only the first move meets what was there before
+            if subject is not None and move.event is Event.EXPIRE:
+                self._require_over(subject)
             if subject is not None and (subject.generation, subject.fence) != (move.generation, move.fence):
                 self._world.complain(
                     f"{move.machine} {move.id} took {move.event} of fence {move.fence} at fence {subject.fence}"
                 )
+
+
+    def _require_over(self, activity: Subject) -> None:
+        """Complain if a lease was taken from its holder before the deadline, other than by the holder itself."""
+        had, has = lease_of(activity), lease_of(self._world.runtime.content[activity.machine, activity.id])
+        mine = had is not None and has is not None and had.holder == has.holder
+        if had is not None and not mine and had.until > self._world.lease_time:
+            self._world.complain(f"{activity.id} was taken from {had.holder} at {self._world.lease_time}")
 
 
 class LedgerSeat(_Seat):
