@@ -2,7 +2,8 @@
 
 Rules kept here:
 
-- what is held is what the Runtime says afterwards, not what the owner answered: a reply may be lost;
+- what is held is what the Runtime says afterwards, not what the owner answered: a reply may be lost. An Activity that
+  did not move is refused, even to whoever held it before;
 - a lease is renewed in the second half of its time, whenever the worker says that it still works;
 - whoever comes back under the same name takes its own leases anew and waits for no deadline. Two that live at the same
   time have two names; if they had one, they would fence each other off, and nothing would be written twice.
@@ -53,7 +54,7 @@ class Leasing:
         """Lease and begin Activities; those that are committing or committed are neither held nor refused."""
         subjects = self._runtime.subjects(Machine.ACTIVITY, activity_ids)
         asked = leases((subjects[each] for each in activity_ids if each in subjects), self._holder, self._clock())
-        taken = self._carry_out(asked)
+        taken = self._carry_out(asked, subjects)
         self._held |= taken.held
         return taken
 
@@ -67,18 +68,20 @@ class Leasing:
         if not due:
             return []
         subjects = self._runtime.subjects(Machine.ACTIVITY, due)
-        open_ones = [each for each in subjects.values() if not self._is_granted(each)]
-        kept = self._carry_out(renewals(open_ones, self._holder, self._clock()))
+        working = [each for each in subjects.values() if each.phase not in {Phase.COMMITTING, Phase.COMMITTED}]
+        kept = self._carry_out(renewals(working, self._holder, self._clock()), subjects)
         for key in due:
             del self._held[key]
         self._held |= kept.held
         return [_lost(key, error) for key, error in sorted(kept.refused.items())]
 
-    def _carry_out(self, asked: dict[str, Command | StaleError]) -> Taken:
+    def _carry_out(self, asked: dict[str, Command | StaleError], seen: dict[str, Subject]) -> Taken:
         commands = {key: each for key, each in asked.items() if isinstance(each, Command)}
         answers = dict(zip(commands, self._owner.apply(list(commands.values())), strict=True)) if commands else {}
         now = self._runtime.subjects(Machine.ACTIVITY, list(commands)) if commands else {}
-        held = {key: subject for key, subject in now.items() if is_held(subject, self._holder)}
+        held = {
+            key: each for key, each in now.items() if is_held(each, self._holder) and each.version > seen[key].version
+        }
         refused: dict[str, VrmError] = {key: each for key, each in asked.items() if isinstance(each, StaleError)}
         for key, answer in answers.items():
             if key not in held:
@@ -89,10 +92,6 @@ class Leasing:
     def _is_due(self, subject: Subject) -> bool:
         lease = lease_of(subject)
         return lease is None or lease.until <= later(self._clock(), LEASE_SECONDS / 2)
-
-    def _is_granted(self, subject: Subject) -> bool:
-        """Tell whether an attempt came to its grant, or to its end."""
-        return subject.phase in {Phase.COMMITTING, Phase.COMMITTED}
 
 
 def _lost(activity_id: str, error: VrmError) -> StaleError:

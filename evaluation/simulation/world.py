@@ -297,7 +297,6 @@ class RuntimeSeat(_Seat):
                     f"{move.machine} {move.id} took {move.event} of fence {move.fence} at fence {subject.fence}"
                 )
 
-
     def _require_over(self, activity: Subject) -> None:
         """Complain if a lease was taken from its holder before the deadline, other than by the holder itself."""
         had, has = lease_of(activity), lease_of(self._world.runtime.content[activity.machine, activity.id])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vrm.cli import bench, fsck, gc, imports, knowledge, migrate, recall, run, services, simulate, status
+from vrm.cli import bench, fsck, gc, imports, knowledge, migrate, recall, run, runs, services, simulate, status
 
 _HELP = """Memory for research agents that keeps only independently verified knowledge.
 
@@ -39,4 +39,5 @@ app.command("migrate", short_help="Bring the databases of an earlier version up 
 app.command("simulate", short_help="Run the write path in memory, broken at every step.")(simulate.simulate)
 app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
+app.add_typer(runs.app, name="runs")
 app.add_typer(bench.app, name="bench")

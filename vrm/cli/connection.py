@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 import typer
 
 if TYPE_CHECKING:
-    from memory.ports import CoordinatorPort
+    from actors.handles import Owners
+    from memory.ports import CoordinatorPort, RunControlPort
     from store.artifacts import ArtifactStore
     from store.ledger.port import LedgerStore
     from store.runtime.port import RuntimeReader
@@ -46,12 +47,20 @@ class Service:
     detail: str
 
 
-def _coordinator(stores: OpenStores) -> CoordinatorPort:
+def _owners(stores: OpenStores) -> Owners:
     from vrm.bootstrap import Stores, owners, start_cluster  # noqa: PLC0415  # brings Ray along; help does without
 
     if not isinstance(stores, Stores):
-        raise TypeError("a connection to other stores names its own coordinator")
-    return owners(stores, start_cluster(stores.home)).coordinator
+        raise TypeError("a connection to other stores names its own owners")
+    return owners(stores, start_cluster(stores.home))
+
+
+def _coordinator(stores: OpenStores) -> CoordinatorPort:
+    return _owners(stores).coordinator
+
+
+def _run_owner(stores: OpenStores) -> RunControlPort:
+    return _owners(stores).run_owner
 
 
 @dataclass(frozen=True)
@@ -62,11 +71,13 @@ class Connection:
         stores: opens the stores for the length of a block; may start the embedded server.
         services: looks what runs, without starting anything.
         coordinator: the one writer of the Ledger; may start the cluster it lives in.
+        run_owner: the owner of Runtime transitions; as above.
     """
 
     stores: Callable[[], AbstractContextManager[OpenStores]]
     services: Callable[[], list[Service]]
     coordinator: Callable[[OpenStores], CoordinatorPort] = _coordinator
+    run_owner: Callable[[OpenStores], RunControlPort] = _run_owner
 
 
 def connection(context: typer.Context) -> Connection:
