@@ -69,11 +69,13 @@ class Leasing:
             return []
         subjects = self._runtime.subjects(Machine.ACTIVITY, due)
         working = [each for each in subjects.values() if each.phase not in {Phase.COMMITTING, Phase.COMMITTED}]
-        kept = self._carry_out(renewals(working, self._holder, self._clock()), subjects)
+        own = [each for each in working if each.fence == self._held[each.id].fence]
+        kept = self._carry_out(renewals(own, self._holder, self._clock()), subjects)
+        lost = {each.id: _fenced(each) for each in working if each not in own} | kept.refused
         for key in due:
             del self._held[key]
         self._held |= kept.held
-        return [_lost(key, error) for key, error in sorted(kept.refused.items())]
+        return [StaleError(f"lease of {key}", error.value, error.remedy) for key, error in sorted(lost.items())]
 
     def _carry_out(self, asked: dict[str, Command | StaleError], seen: dict[str, Subject]) -> Taken:
         commands = {key: each for key, each in asked.items() if isinstance(each, Command)}
@@ -94,5 +96,5 @@ class Leasing:
         return lease is None or lease.until <= later(self._clock(), LEASE_SECONDS / 2)
 
 
-def _lost(activity_id: str, error: VrmError) -> StaleError:
-    return StaleError(f"lease of {activity_id}", error.value, error.remedy)
+def _fenced(activity: Subject) -> VrmError:
+    return StaleError("activity.fence", activity.fence, "Another attempt has begun; this one is over.")

@@ -63,7 +63,8 @@ class House:
         before = dict(self.runtime._subjects)
         (answer,) = self.runtime.apply(self.epoch, all_good([command]))
         assert self.runtime._subjects == before
-        return expect(VrmError, answer)
+        refused: VrmError = expect(VrmError, answer)
+        return refused
 
     def lease(self, holder: str = "anna", now: str = NOW) -> Command | StaleError:
         return leases([self.activity()], holder, now)[ACTIVITY]
@@ -72,10 +73,12 @@ class House:
         return renewals([self.activity()], holder, now)[ACTIVITY]
 
     def activity(self) -> Subject:
-        return expect(Subject, self.runtime.subject(Machine.ACTIVITY, ACTIVITY))
+        activity: Subject = expect(Subject, self.runtime.subject(Machine.ACTIVITY, ACTIVITY))
+        return activity
 
     def run(self) -> Subject:
-        return expect(Subject, self.runtime.subject(Machine.RUN, RUN.id))
+        run: Subject = expect(Subject, self.runtime.subject(Machine.RUN, RUN.id))
+        return run
 
     def spent(self) -> dict[str, int]:
         return {line.resource: line.spent for line in RunFacts.load(self.run().facts).budget}

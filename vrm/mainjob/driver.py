@@ -17,11 +17,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from records.errors import UnavailableError
+
 
 @contextmanager
 def driver(folder: Path) -> Iterator[str]:
-    """Give the name of a driver for the length of a block; `folder` keeps the names."""
-    folder.mkdir(mode=0o700, exist_ok=True)
+    """Give the name of a driver for the length of a block; `folder` keeps the names.
+
+    Raises:
+        UnavailableError: the folder cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise UnavailableError("drivers", str(folder), f"Make it a folder of your own ({error.strerror}).") from error
     for number in itertools.count():
         with (folder / str(number)).open("a+", encoding="utf-8") as file:
             if _is_free(file):
