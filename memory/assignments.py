@@ -11,17 +11,19 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from memory.known import load
+from memory.leases import envelope, running
 from records.appends import Append, StoredRecord
 from records.canonical import canonical_bytes, digest_bytes, parse_canonical
+from records.control import BudgetLimit
 from records.errors import IntegrityError, NotFoundError, StaleError, VrmError
 from records.flows import Transition
 from records.ids import ManifestId, RunId, WorkItemId
 from records.ingestion import WorkAssignment, WorkItem
-from records.runtime import Command, Create, Move, Require, RunBody, Subject, activity_id
+from records.runtime import Command, Create, Move, RunBody, Subject, activity_id
 from records.states import Event, Machine, Phase, ends_of
 from records.values import CampaignProfile
 from store.artifacts import ArtifactStore
@@ -79,13 +81,20 @@ def assigning(run: RunBody, created_at: str) -> Append:
     return Append.direct(Transition.ASSIGN_WORK, f"assign/{run.admission_key}", (assignment_to(run, created_at),))
 
 
-def campaign_admission(run: RunBody) -> Command:
-    """Admit a campaign with its one Activity, which nobody can lease before it is assigned."""
+def campaign_admission(run: RunBody, budget: Iterable[BudgetLimit] = ()) -> Command:
+    """Admit a campaign with its budget and its one Activity, which nobody can lease before it is assigned."""
     body = canonical_bytes({"work_item_id": run.admission_key}).decode()
     return Command(
         key=(Machine.RUN, run.id),
         creates=(
-            Create(machine=Machine.RUN, id=run.id, run_id=run.id, phase=Phase.RUNNING, body=run.canonical.decode()),
+            Create(
+                machine=Machine.RUN,
+                id=run.id,
+                run_id=run.id,
+                phase=Phase.RUNNING,
+                body=run.canonical.decode(),
+                facts=envelope(budget),
+            ),
             Create(
                 machine=Machine.ACTIVITY,
                 id=activity_id(run.id, SLOT),
@@ -103,7 +112,7 @@ def activation(run_id: RunId) -> Command:
     return Command(
         key=(Machine.ACTIVITY, activity),
         key_phase=Phase.READY,
-        requires=(Require(machine=Machine.RUN, id=run_id, phase=Phase.RUNNING),),
+        requires=(running(run_id),),
         moves=(Move(machine=Machine.ACTIVITY, id=activity, event=Event.ASSIGN, generation=1, fence=1),),
     )
 

@@ -24,30 +24,31 @@ from memory.distillation.view import Policies
 from memory.evidence import resolve_bundles
 from memory.handoffs import opening
 from memory.heads import Reservation
-from memory.leases import completion, leases
-from memory.ports import RunOwnerPort, all_good
+from memory.leases import ATTEMPTS, completion
+from memory.leasing import Leasing
+from memory.ports import Clock, RunOwnerPort, all_good
 from memory.receipts import unreceipted
 from memory.spine import GROUP, Spine, chunks
 from policies.bundles import NotABundle
 from records.appends import Append, AppendReceipt, Proposal
 from records.canonical import digest_bytes
-from records.control import ControlCause
-from records.errors import FencedError, StaleError, VrmError
+from records.control import BudgetLimit, ControlCause
+from records.errors import BudgetExceededError, FencedError, StaleError, VrmError
 from records.evidence import Corpus, Experience, VerifiedEvidenceBundle
 from records.flows import Authority, Transition
 from records.ids import EvidenceSnapshotId, ExperienceId, RunId, WorkItemId
 from records.ingestion import DistillationReceipt, ReceiptDisposition, WorkAssignment, WorkItem
 from records.knowledge import LifecycleEvent
 from records.outcomes import NoCommitReason
-from records.runtime import handoff_id
+from records.runtime import Applied, handoff_id
 from records.states import Machine, Phase
 from records.values import CampaignProfile
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerReader
 from store.runtime.port import RuntimeReader
 
-ATTEMPTS: Final = 50
-"""How often an item is leased before it is given up. A race for a head costs an attempt, so there are many."""
+BUDGET: Final = (BudgetLimit(resource=ATTEMPTS, limit=50),)
+"""What a campaign begins with. A race for a head costs an attempt, so there are many."""
 _FOR_GOOD: Final = frozenset(
     {NoCommitReason.CANONICAL_RECORD_CONFLICT.value, NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED.value}
 )
@@ -76,7 +77,12 @@ class HeadsPort(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignPorts:
-    """What a campaign reads and through whom it acts."""
+    """What a campaign reads and through whom it acts.
+
+    Attributes:
+        clock: by which leases end.
+        holder: the name under which this driver holds them; the same after a crash.
+    """
 
     ledger: LedgerReader
     runtime: RuntimeReader
@@ -84,6 +90,8 @@ class CampaignPorts:
     owner: RunOwnerPort
     spine: Spine
     heads: HeadsPort
+    clock: Clock
+    holder: str
 
 
 @dataclass(frozen=True)
@@ -102,9 +110,18 @@ class Failure:
 class Campaigns:
     """Drives the distillation work of one namespace."""
 
-    def __init__(self, ports: CampaignPorts, policies: Policies, profile: CampaignProfile, namespace: str) -> None:
-        """Work under pinned policies and one admission profile."""
+    def __init__(
+        self,
+        ports: CampaignPorts,
+        policies: Policies,
+        profile: CampaignProfile,
+        namespace: str,
+        budget: Sequence[BudgetLimit] = BUDGET,
+    ) -> None:
+        """Work under pinned policies and one admission profile; each campaign begins with the budget."""
         self._ports = ports
+        self._leasing = Leasing(ports.runtime, ports.owner, ports.clock, ports.holder)
+        self._budget = budget
         self._policies = policies
         self._profile = profile
         self._namespace = namespace
@@ -142,18 +159,14 @@ class Campaigns:
         for group in chunks(self.unassigned(), GROUP):
             ids, runs = [str(item.id) for item in group], [campaign_run(item, self._profile) for item in group]
             self._ports.artifacts.publish_many([manifest(item, self._profile) for item in group])
-            all_good(self._ports.owner.apply([campaign_admission(run) for run in runs]))
+            all_good(self._ports.owner.apply([campaign_admission(run, self._budget) for run in runs]))
             assigned = self._ports.spine.direct(
                 [assigning(run, item.created_at) for run, item in zip(runs, group, strict=True)]
             )
             failures += failed(ids, assigned)
             done = [place for place, answer in enumerate(assigned) if not isinstance(answer, VrmError)]
             activated = self._ports.owner.apply([activation(runs[place].id) for place in done])
-            failures += [
-                Failure(ids[place], answer)
-                for place, answer in zip(done, activated, strict=True)
-                if isinstance(answer, VrmError)
-            ]
+            failures += failed([ids[place] for place in done], activated)
             progress(len(group))
         return failures
 
@@ -173,10 +186,11 @@ class Campaigns:
         """Lease, propose and commit every waiting item against one snapshot."""
         failures: list[Failure] = []
         for group in chunks(self.waiting(), GROUP):
-            requests = self._lease(group, snapshot_id)
-            answers = self._commit(distiller.propose(requests))
-            tried = {str(request.item.id): request.activity.generation for request in requests}
-            failures += [_judged(each, tried[each.subject]) for each in failed(list(tried), answers)]
+            requests, refused = self._lease(group, snapshot_id)
+            proposals = distiller.propose(requests)
+            self._leasing.keep()  # what was lost meanwhile is refused by its fence
+            answers = self._commit(proposals)
+            failures += map(_judged, [*refused, *failed([str(request.item.id) for request in requests], answers)])
             progress(len(group))
         self._complete()
         return failures
@@ -282,22 +296,19 @@ class Campaigns:
 
     def _lease(
         self, group: Sequence[tuple[WorkItem, WorkAssignment]], snapshot_id: EvidenceSnapshotId
-    ) -> list[DistillationRequest]:
-        """Lease what can be leased; a reply that was lost shows in the phase, and what is not running waits a pass."""
-        ids = [str(assignment.activity_id) for _, assignment in group]
-        subjects = self._ports.runtime.subjects(Machine.ACTIVITY, ids)
-        self._ports.owner.apply(leases(subjects[each] for each in ids))
-        leased = self._ports.runtime.subjects(Machine.ACTIVITY, ids)
-        return [
-            DistillationRequest(
-                item=item,
-                assignment=assignment,
-                activity=leased[str(assignment.activity_id)],
-                snapshot_id=snapshot_id,
-            )
-            for item, assignment in group
-            if leased[str(assignment.activity_id)].phase is Phase.RUNNING
-        ]
+    ) -> tuple[list[DistillationRequest], list[Failure]]:
+        """Lease what can be leased; what is committing or another's waits a pass."""
+        taken = self._leasing.take([assignment.activity_id for _, assignment in group])
+        requests, refused = [], []
+        for item, assignment in group:
+            activity = taken.held.get(assignment.activity_id)
+            if activity is not None:
+                requests.append(
+                    DistillationRequest(item=item, assignment=assignment, activity=activity, snapshot_id=snapshot_id)
+                )
+            elif assignment.activity_id in taken.refused:
+                refused.append(Failure(str(item.id), taken.refused[assignment.activity_id]))
+        return requests, refused
 
     def _complete(self) -> None:
         """Complete every Run whose Activity has committed, those of an earlier pass that was cut short included."""
@@ -318,20 +329,22 @@ class Campaigns:
         return {str(getattr(record, "work_item_id", "")) for record in loaded}
 
 
-def _judged(failure: Failure, attempt: int) -> Failure:
-    """Say whether an item that was not distilled at an attempt may be tried again (spec 8.1, 9.8)."""
+def _judged(failure: Failure) -> Failure:
+    """Say whether an item that was not distilled may be tried again (spec 8.1, 9.8)."""
     if failure.error.value in _FOR_GOOD:
         return replace(failure, hopeless=ControlCause.WORK_REJECTED)
-    return failure if attempt < ATTEMPTS else replace(failure, hopeless=ControlCause.RETRY_EXHAUSTED)
+    if isinstance(failure.error, BudgetExceededError):
+        return replace(failure, hopeless=ControlCause.RETRY_EXHAUSTED)
+    return failure
 
 
-def failed(subjects: Sequence[str], answers: Sequence[AppendReceipt | VrmError]) -> list[Failure]:
-    """Return what did not commit: errors, and typed no-commits as a stale error."""
+def failed(subjects: Sequence[str], answers: Sequence[AppendReceipt | Applied | VrmError]) -> list[Failure]:
+    """Return what was not done: errors, and typed no-commits as a stale error."""
     failures = []
     for subject, answer in zip(subjects, answers, strict=True):
         if isinstance(answer, VrmError):
             failures.append(Failure(subject, answer))
-        elif not answer.committed and answer.reason is not None:
+        elif isinstance(answer, AppendReceipt) and not answer.committed and answer.reason is not None:
             stale = StaleError(answer.transition.value, answer.reason.value, "Nothing was written; it is tried again.")
             failures.append(Failure(subject, stale))
     return failures

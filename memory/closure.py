@@ -6,7 +6,8 @@ Rules kept here:
   event's time included: whoever closes, and however often, makes the same bytes. No draft of an actor is looked at;
 - a context that was committed is kept, and each of its cards gets the one disposition that only closure writes;
 - grants that nobody settled are settled first, since what they write is closed from where it then stands;
-- work items and Experiences of the Run are closed in the same pass (`memory.work_closure`);
+- handoffs that are open are given up for good (`memory.orphans`); work items and Experiences of the Run are closed in
+  the same pass (`memory.work_closure`);
 - everything is read from the stores, so that a closure that was cut short goes on when it is run again.
 """
 
@@ -17,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from memory.control import ENDS, ending
-from memory.ports import RunOwnerPort, all_good
+from memory.orphans import Orphans
+from memory.ports import HandoffOwnerPort, all_good
 from memory.spine import Spine
 from memory.work_closure import WorkClosure
 from policies.distillation_policy import distillation_policy
@@ -41,7 +43,7 @@ from records.runtime import Subject
 from records.states import Machine, Phase, ends_of
 from records.values import PolicyIdentity, RecallRequirement
 from store.artifacts import ArtifactStore
-from store.ledger.port import LedgerReader
+from store.ledger.port import OpenLedger
 from store.runtime.port import RuntimeReader
 
 _WITH_CONTEXT = {
@@ -121,10 +123,10 @@ def _dispositions(context: RecallContext | None, *, cancelled: bool) -> tuple[Ca
 class ClosurePorts:
     """What closure reads and through whom it acts; `policy` is the one under which receipts are written."""
 
-    ledger: LedgerReader
+    ledger: OpenLedger
     runtime: RuntimeReader
     artifacts: ArtifactStore
-    owner: RunOwnerPort
+    owner: HandoffOwnerPort
     spine: Spine
     policy: PolicyIdentity = field(default_factory=lambda: distillation_policy().identity)
 
@@ -157,6 +159,9 @@ class RunClosure:
         ending(run)  # before anything is written: the Run must be one that closes
         event = self._event(run)
         all_good(ports.spine.recover(ports.runtime, run_id))
+        orphans = Orphans(ports.runtime, ports.ledger, ports.artifacts, ports.owner, ports.spine)
+        for error in orphans.give_up(run_id).values():
+            raise error
         work = WorkClosure(ports.ledger, ports.runtime, event, ports.policy)
         all_good(ports.spine.direct(work.appends(run)))
         for receipt in all_good(ports.spine.carry([*self._decisions(run, event), *work.proposals(run)])):

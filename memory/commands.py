@@ -1,22 +1,22 @@
-"""The commands that control a Run: PauseRun, ResumeRun, CancelRun, FailRun, AmendBudget (spec 6.3).
+"""The commands that are given to Runs: DriveRun, PauseRun, ResumeRun, CancelRun, FailRun, AmendBudget (spec 6.3).
 
-DriveRun, which admits a Run, is `memory.leases.admission`.
-
-Each publishes one immutable control event and hands its digest to the run owner, which says what becomes of it. A
-command that is given again is another event; only the same event is a replay.
+DriveRun admits a Run: the same specification again is a replay. Each of the others publishes one immutable control
+event and hands its digest to the run owner, which says what becomes of it. Such a command that is given again is
+another event; only the same event is a replay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from memory.leases import admission
 from memory.ports import Clock, RunControlPort, all_good
 from records.control import BudgetLimit, ControlCause, ControlEvent, ControlKind, Controlled
 from records.errors import NotFoundError
 from records.ids import IntentId, RunId
 from records.outcomes import ExecutedActor
-from records.runtime import RunBody
+from records.runtime import Applied, RunBody
 from records.states import Machine
 from store.artifacts import ArtifactStore
 from store.runtime.port import RuntimeReader
@@ -31,6 +31,26 @@ class RunCommands:
         self._artifacts = artifacts
         self._owner = owner
         self._clock = clock
+
+    def drive_run(self, body: RunBody, slots: Iterable[str], budget: Sequence[BudgetLimit] = ()) -> Applied:
+        """Admit a scientific Run with one Activity per slot, or find it admitted.
+
+        Args:
+            body: the specification.
+            slots: the names of its Activities.
+            budget: the limits that it begins with; those of a Run that is there are amended instead.
+
+        Raises:
+            IdentityConflictError: its kind and admission key have another specification; nothing was written.
+        """
+        return self.drive_runs([body], slots, budget)[0]
+
+    def drive_runs(
+        self, bodies: Sequence[RunBody], slots: Iterable[str], budget: Sequence[BudgetLimit] = ()
+    ) -> list[Applied]:
+        """Admit scientific Runs that have the same slots and limits, as `drive_run` does each of them."""
+        kept = tuple(slots)
+        return all_good(self._owner.apply([admission(body, kept, budget) for body in bodies]))
 
     def pause_run(self, run_id: RunId, cause: ControlCause = ControlCause.COMMAND, detail: str = "") -> Controlled:
         """Let nothing more be granted until the Run is resumed.

@@ -3,7 +3,8 @@
 Rules kept here:
 
 - the first event that ends a Run is its primary one: a later cancellation, and a failure that a cancellation may have
-  caused, change nothing. A failure that no cancellation can have caused takes a cancelling Run over;
+  caused, change nothing. A failure that no cancellation can have caused takes a cancelling Run over, and is kept as
+  secondary evidence by a Run that is failing already;
 - the same event again is a replay, however late it comes;
 - a Run with an unresolved grant is not paused; it may begin to cancel or fail, and the grant stays what it is;
 - a limit of the budget never falls below what is spent, and an amendment holds for the version it was decided on;
@@ -36,6 +37,9 @@ CONTROL: Final = {
 }
 """The event of the Run's machine for each kind of control event."""
 
+CONTROLLING: Final = frozenset({*CONTROL.values(), Event.RETAIN})
+"""The events of a Run that only a published control event brings about."""
+
 _ENDING: Final = frozenset({ControlKind.CANCEL_EVENT, ControlKind.RUNTIME_FAILURE})
 
 ENDS: Final = {Phase.CANCELLING: Event.CANCELLED, Phase.FAILING: Event.FAILED}
@@ -64,8 +68,11 @@ def rule(run: Subject, event: ControlEvent, unresolved: Sequence[str] = ()) -> R
     if (event.namespace, event.run_id) != place:
         raise IntegrityError("control_event.run_id", event.run_id, f"The Run is {run.id} of {place[0]}.")
     facts = RunFacts.load(run.facts)
-    if event.ref in (facts.control, facts.superseded) or event.ref.digest in facts.taken:
+    if event.ref in (facts.control, facts.superseded, *facts.secondary) or event.ref.digest in facts.taken:
         return Ruling(ControlEffect.REPLAYED)
+    if run.phase is Phase.FAILING and event.cause in INDEPENDENT:
+        kept = facts.model_copy(update={"secondary": (*facts.secondary, event.ref)})
+        return Ruling(ControlEffect.RETAINED, _command(run, Event.RETAIN, kept))
     if _comes_second(run.phase, event):
         return Ruling(ControlEffect.SUPPRESSED)
     moved = CONTROL[event.kind]

@@ -47,11 +47,15 @@ class HandoffOwnerPort(RunOwnerPort, Protocol):
         """Release handoffs with the references they bound, or say why they are kept."""
 
 
-class RunControlPort(Protocol):
+class RunControlPort(RunOwnerPort, Protocol):
     """Owner of Runtime transitions, as those see it who control Runs."""
 
     def control(self, event_digests: Sequence[str]) -> list[Controlled | VrmError]:
         """Read published control events back and let each take its effect."""
+
+
+class OwnerPort(HandoffOwnerPort, RunControlPort, Protocol):
+    """Owner of Runtime transitions, with everything that it does."""
 
 
 class CoordinatorPort(Protocol):

@@ -22,6 +22,7 @@ from memory.closure import ClosurePorts, RunClosure
 from memory.control import ENDS
 from memory.erasing import ErasurePorts, RetentionOfficer
 from memory.erasing.officer import unfinished
+from memory.leases import expiry, is_expired
 from memory.orphans import Orphans
 from memory.ports import Clock, CoordinatorPort, HandoffOwnerPort
 from memory.releases import Release, RetentionEnded, ground_of, read_holdings, release_decision
@@ -30,8 +31,8 @@ from records.canonical import parse_canonical
 from records.errors import FencedError, StaleError, VrmError
 from records.handoffs import HandoffBody
 from records.ids import HandoffId
-from records.runtime import Command, Move, Subject
-from records.states import Event, Machine, Phase
+from records.runtime import Command, Subject
+from records.states import Machine, Phase
 from records.values import CampaignProfile
 from store.artifacts import ArtifactStore
 from store.ledger.port import OpenLedger
@@ -127,7 +128,7 @@ class Recovery:
     def give_back(self, found: list[str]) -> Errors:
         """Take Activities back from workers whose lease is over; their fence refuses them from now on."""
         subjects = self.reads.runtime.subjects(Machine.ACTIVITY, found)
-        answers = self.owner.apply([_expiry(subjects[each]) for each in found])
+        answers = self.owner.apply([expiry(subjects[each]) for each in found])
         return _errors(zip(found, answers, strict=True))
 
     def close_attempts(self, _found: list[str]) -> Errors:
@@ -135,20 +136,14 @@ class Recovery:
         return _errors(self.orphans.close().items())
 
     def close_runs(self, found: list[str]) -> Errors:
-        """Close Runs that are cancelling or failing: first their handoffs are given up."""
-        return _each(found, self._close_run)
+        """Close Runs that are cancelling or failing."""
+        return _each(found, self.closure.close)
 
     def release(self, found: list[str]) -> Errors:
         """Let the profile bytes of finished campaigns go."""
         due = [each for each in _due_releases(self.reads) if each.handoff_id in found]
         answers = self.owner.release(due)
         return _errors((str(each.handoff_id), answer) for each, answer in zip(due, answers, strict=True))
-
-    def _close_run(self, run_id: str) -> None:
-        if self.reads.runtime.subjects(Machine.RUN, [run_id])[run_id].phase in ENDS:
-            for error in self.orphans.give_up(run_id).values():
-                raise error
-        self.closure.close(run_id)
 
 
 @dataclass(frozen=True)
@@ -172,7 +167,8 @@ def _in(machine: Machine, *phases: Phase) -> Callable[[Reads], list[str]]:
 def _due_leases(reads: Reads) -> list[str]:
     activities = reads.runtime.find(Machine.ACTIVITY, [Phase.LEASED, Phase.RUNNING])
     runs = reads.runtime.subjects(Machine.RUN, {str(each.run_id) for each in activities})
-    return [each.id for each in activities if _is_over(runs.get(str(each.run_id)))]
+    now = reads.clock()
+    return [each.id for each in activities if is_expired(each, now) or _is_over(runs.get(str(each.run_id)))]
 
 
 def _is_over(run: Subject | None) -> bool:
@@ -224,17 +220,6 @@ SWEEPS: Final = (
     Sweep("releases", lambda reads: [str(each.handoff_id) for each in _due_releases(reads)], Recovery.release),
 )
 """Every sweep, in the order in which they are made."""
-
-
-def _expiry(activity: Subject) -> Command:
-    move = Move(
-        machine=Machine.ACTIVITY,
-        id=activity.id,
-        event=Event.EXPIRE,
-        generation=activity.generation,
-        fence=activity.fence,
-    )
-    return Command(moves=(move,))
 
 
 def _each(found: Iterable[str], act: Callable[[str], object]) -> Errors:

@@ -25,7 +25,7 @@ from typing import Final, TypeVar
 
 from memory.admission import require_admitted
 from memory.barrier import TerminalBarrier
-from memory.control import CONTROL, ENDS, rule
+from memory.control import CONTROLLING, ENDS, rule
 from memory.derive import derive
 from memory.handoffs import PROVED, closing, retired_attempts
 from memory.ports import Clock
@@ -251,7 +251,7 @@ _SPINE_ONLY: Final = frozenset({Machine.AUTHORIZATION, Machine.DECISION, Machine
 
 def _not_plain(command: Command) -> VrmError | None:
     for move in command.moves:
-        if move.machine is Machine.RUN and move.event in CONTROL.values():
+        if move.machine is Machine.RUN and move.event in CONTROLLING:
             return InvalidInputError("command", f"run {move.event}", "Only a published control event does that.")
     made = [(part.machine, part.id) for part in command.creates if part.machine in _SPINE_ONLY]
     made += [

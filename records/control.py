@@ -2,17 +2,20 @@
 
 A control event is an immutable artifact, addressed by the digest of its canonical bytes. What it does to a Run is
 decided by `memory.control`; here is which cause may stand behind which kind, and what a cause makes of a decision.
+
+A Run's Budget Envelope says of each resource what was spent, and how much may be. Work is charged by the command that
+lets it happen (`records.runtime.Command`), so neither is there without the other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from typing import Annotated, Final, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from records.errors import IntegrityError
+from records.errors import BudgetExceededError, IdentityConflictError, IntegrityError
 from records.fields import Digest, Name, Namespace, Text, Timestamp
 from records.ids import IntentId, RunId
 from records.models import Model
@@ -80,17 +83,31 @@ class BudgetLimit(Model):
 
 
 class BudgetLine(Model):
-    """One resource of a Budget Envelope: what may be used of it, and what has been."""
+    """One resource of a Budget Envelope: what may be used of it, if that is limited, and what has been."""
 
     resource: Name
-    limit: Count
+    limit: Count | None = None
     spent: Count = 0
 
     @model_validator(mode="after")
     def _within(self) -> BudgetLine:
-        if self.spent > self.limit:
+        if self.limit is not None and self.spent > self.limit:
             raise ValueError("a limit is never below what is spent")
         return self
+
+
+class Charge(Model):
+    """What a command spends of a Run's budget.
+
+    Attributes:
+        key: what it is for, so that a copy of the command charges nothing. Without one, the moves of its command tell
+            whether it was carried out before.
+    """
+
+    run_id: RunId
+    resource: Name
+    amount: Annotated[int, Field(ge=1)]
+    key: Name | None = None
 
 
 class ControlEvent(Model):
@@ -206,18 +223,55 @@ class RunFacts(Model):
     Attributes:
         control: the primary control event, by which every decision that is still open is closed.
         superseded: the cancellation that a failure of its own took over; what was granted by it stays valid.
+        secondary: failures that nothing before them can have caused, kept as evidence beside the primary one.
         taken: the other events that took effect, so that a late copy of one does nothing.
-        budget: the Budget Envelope, sorted by resource; what it does not name has no limit.
+        budget: the Budget Envelope, sorted by resource; what it does not name was never used and has no limit.
+        charges: the charges that carry a key, so that a copy of one does nothing.
         coverage: given when the Run has ended.
         end: given when the Run was a campaign and has ended.
     """
 
     control: ControlRef | None = None
     superseded: ControlRef | None = None
+    secondary: tuple[ControlRef, ...] = ()
     taken: tuple[Digest, ...] = ()
     budget: tuple[BudgetLine, ...] = ()
+    charges: tuple[Charge, ...] = ()
     coverage: CoverageRef | None = None
     end: CampaignEnd | None = None
+
+    def knows(self, charge: Charge) -> bool:
+        """Tell whether a charge with a key was made before.
+
+        Raises:
+            IdentityConflictError: another amount was charged for the same.
+        """
+        if charge.key is None:
+            return False
+        for known in self.charges:
+            if (known.key, known.resource) == (charge.key, charge.resource):
+                if known != charge:
+                    met = f"{charge.amount} {charge.resource} for {charge.key}"
+                    raise IdentityConflictError("charge", met, f"{known.amount} was charged for it.")
+                return True
+        return False
+
+    def charged(self, charge: Charge) -> RunFacts:
+        """Return the facts after a charge that was not made before.
+
+        Raises:
+            BudgetExceededError: it goes over the limit of its resource.
+        """
+        lines = {line.resource: line for line in self.budget}
+        line = lines.get(charge.resource) or BudgetLine(resource=charge.resource)
+        spent = line.spent + charge.amount
+        if line.limit is not None and spent > line.limit:
+            met = f"limit {line.limit}, spent {line.spent}, asked {charge.amount}"
+            remedy = f"Nothing was changed. Amend the budget: `vrm runs budget {charge.run_id} {charge.resource}=N`."
+            raise BudgetExceededError(f"budget.{charge.resource}", met, remedy)
+        lines[line.resource] = line.model_copy(update={"spent": spent})
+        kept = self.charges if charge.key is None else (*self.charges, charge)
+        return self.model_copy(update={"budget": tuple(each for _, each in sorted(lines.items())), "charges": kept})
 
 
 class ControlEffect(StrEnum):
@@ -225,6 +279,7 @@ class ControlEffect(StrEnum):
 
     APPLIED = "APPLIED"
     REPLAYED = "REPLAYED"
+    RETAINED = "RETAINED"
     SUPPRESSED = "SUPPRESSED"
 
 

@@ -14,6 +14,7 @@
     │       └── OutdatedSchemaError  ... as a whole one of an earlier revision, which `vrm migrate` brings up to date
     ├── IllegalTransitionError       a state machine has no such arrow
     ├── CommitArbitrationBusyError   a grant of the Run is unresolved; nothing was changed
+    ├── BudgetExceededError          a charge goes over a limit of the Run's budget; nothing was changed
     ├── StaleError                   an expected version, generation or head has moved on
     ├── FencedError                  another owner has claimed the resource
     ├── EvidenceError                a bundle is incomplete or does not cross-validate
@@ -113,6 +114,10 @@ class IllegalTransitionError(VrmError):
 
 class CommitArbitrationBusyError(VrmError):
     """A grant of the Run is unresolved, so it cannot be paused now; recover the grant first."""
+
+
+class BudgetExceededError(VrmError):
+    """A charge goes over a limit of the Run's Budget Envelope; the work it is for does not begin."""
 
 
 class StaleError(VrmError):

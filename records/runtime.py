@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
+from records.control import Charge
 from records.fields import Digest, Name, Namespace, Text, Timestamp
 from records.flows import Authority, Transition
 from records.ids import ActivityId, AuthorizationId, EnqueueAttemptId, HandoffId, ReferenceId, RunId, WorkItemId
@@ -98,6 +99,29 @@ class Subject(Model):
     facts: Text
 
 
+Holder = Annotated[Text, StringConstraints(min_length=1, max_length=200)]
+"""The name of whoever holds a lease; the same after a crash."""
+
+
+class Lease(Model):
+    """Who works on an Activity, and until when nobody else may."""
+
+    holder: Holder
+    until: Timestamp
+
+
+class ActivityFacts(Model):
+    """What an Activity keeps besides its phase.
+
+    Attributes:
+        authorization: the last grant of an attempt at it.
+        lease: given while it is LEASED or RUNNING. A grant ends it: what is granted has no deadline (spec 8.1).
+    """
+
+    authorization: AuthorizationId | None = None
+    lease: Lease | None = None
+
+
 class Create(Model):
     """Let a subject come to be in a start phase."""
 
@@ -135,6 +159,9 @@ class Command(Model):
     `key` names the subject whose phase tells that the command was carried out before: if that subject exists (or, where
     `key_phase` is given, is in that phase) the command is a replay and changes nothing. Without a key there is no such
     sign: the moves' generations and fences alone say whether it may be carried out.
+
+    `charges` are spent of the budgets of Runs that are RUNNING. One with a key that was made before is left out; a
+    command that holds nothing else is then a replay.
     """
 
     key: tuple[Machine, Name] | None = None
@@ -142,6 +169,7 @@ class Command(Model):
     requires: tuple[Require, ...] = ()
     creates: tuple[Create, ...] = ()
     moves: tuple[Move, ...] = ()
+    charges: tuple[Charge, ...] = ()
 
 
 @dataclass(frozen=True)

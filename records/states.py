@@ -8,8 +8,11 @@
                            CANCELLING --complete--> COMPLETED
                            RUNNING --amend_budget--> RUNNING
                            PAUSED --amend_budget--> PAUSED
+                           FAILING --retain--> FAILING
     activity       (start) READY --lease--> LEASED --begin--> RUNNING --complete--> COMMITTED
                    (start) AWAITING_ASSIGNMENT --assign--> READY
+                           LEASED --renew--> LEASED
+                           RUNNING --renew--> RUNNING
                            LEASED, RUNNING --expire--> READY
                            RUNNING --grant_commit--> COMMITTING --committed--> COMMITTED
                            COMMITTING --no_commit--> READY
@@ -116,9 +119,11 @@ class Event(StrEnum):
     BEGIN_FAILING = "begin_failing"
     FAILED = "failed"
     AMEND_BUDGET = "amend_budget"
+    RETAIN = "retain"
     ASSIGN = "assign"
     LEASE = "lease"
     BEGIN = "begin"
+    RENEW = "renew"
     EXPIRE = "expire"
     GRANT_COMMIT = "grant_commit"
     COMMITTED = "committed"
@@ -175,9 +180,12 @@ ARROWS: Final[dict[tuple[Machine, Phase, Event], Phase]] = {
     (Machine.RUN, Phase.FAILING, Event.FAILED): Phase.FAILED,
     (Machine.RUN, Phase.RUNNING, Event.AMEND_BUDGET): Phase.RUNNING,
     (Machine.RUN, Phase.PAUSED, Event.AMEND_BUDGET): Phase.PAUSED,
+    (Machine.RUN, Phase.FAILING, Event.RETAIN): Phase.FAILING,
     (Machine.ACTIVITY, Phase.AWAITING_ASSIGNMENT, Event.ASSIGN): Phase.READY,
     (Machine.ACTIVITY, Phase.READY, Event.LEASE): Phase.LEASED,
     (Machine.ACTIVITY, Phase.LEASED, Event.BEGIN): Phase.RUNNING,
+    (Machine.ACTIVITY, Phase.LEASED, Event.RENEW): Phase.LEASED,
+    (Machine.ACTIVITY, Phase.RUNNING, Event.RENEW): Phase.RUNNING,
     (Machine.ACTIVITY, Phase.LEASED, Event.EXPIRE): Phase.READY,
     (Machine.ACTIVITY, Phase.RUNNING, Event.EXPIRE): Phase.READY,
     (Machine.ACTIVITY, Phase.RUNNING, Event.GRANT_COMMIT): Phase.COMMITTING,

@@ -70,6 +70,11 @@ class Home:
         return self._short("rt", _RAY_SOCKET)
 
     @property
+    def drivers(self) -> Path:
+        """Folder of the names under which drivers hold leases."""
+        return self.root / "drivers"
+
+    @property
     def reports(self) -> Path:
         """Folder of the pages that runs write."""
         return self.root / "reports"

@@ -19,9 +19,9 @@ from evaluation.bench import corpus
 from evaluation.bench.corpus import CATALOG, NOW, SPACE
 from evaluation.bench.decision import MANIFEST, PROFILE, SLOT, Preparation, contract_view, intent_of, request_of
 from evaluation.bench.server import Bench, carry_out
+from memory.commands import RunCommands
 from memory.coordinator import CommitCoordinator
 from memory.index.embedding import HashEmbedder
-from memory.leases import admission
 from memory.ports import all_good
 from memory.recall.context import Recall
 from memory.recall.retriever import DecisionPointRetriever
@@ -73,7 +73,7 @@ class Decisions:
         self._coordinator = CommitCoordinator(bench.ledger, runtime, bench.artifacts, "bench")
         self._spine = Spine(bench.artifacts, owner, self._coordinator)
         bench.artifacts.publish_many([PROFILE.canonical, MANIFEST.canonical])
-        all_good(owner.apply([admission(_RUN, [SLOT])]))
+        RunCommands(runtime, bench.artifacts, owner, now).drive_run(_RUN, [SLOT])
         self._input = composed.recall_input_id
         self._retriever = DecisionPointRetriever(
             bench.ledger, bench.artifacts, HashEmbedder(), Tokenizer(), retrieval_policy(), test_index=True

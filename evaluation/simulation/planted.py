@@ -162,7 +162,7 @@ class _AdmitsTwice(RunOwner):
 
 
 class _NoFence(OpenRuntime):
-    """The Runtime does not compare generation and fence: every move is taken for the present attempt's."""
+    """The Runtime compares neither version nor fence: every move is taken for the present attempt's."""
 
     def apply(self, epoch: Epoch, commands: Sequence[Command]) -> list[Applied | VrmError]:
         return super().apply(epoch, [self._present(command) for command in commands])
@@ -179,7 +179,8 @@ class _NoFence(OpenRuntime):
                 "generation": subject.generation + move.fence - first, "fence": subject.fence + move.fence - first,
             }  # fmt: skip
             moves.append(move.model_copy(update=fields))
-        return command.model_copy(update={"moves": tuple(moves)})
+        asked = tuple(each for each in command.requires if each.machine is Machine.RUN)
+        return command.model_copy(update={"moves": tuple(moves), "requires": asked})
 
 
 class _NoRuntimeEpoch(OpenRuntime):

@@ -22,7 +22,7 @@ from memory.closure import ClosurePorts, RunClosure
 from memory.commands import RunCommands
 from memory.distillation.distiller import KnowledgeDistiller
 from memory.distillation.view import View, read_view
-from memory.leases import admission, completion
+from memory.leases import completion
 from memory.ports import all_good
 from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
 from memory.spine import Spine
@@ -57,6 +57,11 @@ def spine_of(line: Line) -> Spine:
     return line.world.parts.spine(line.artifacts, line.owner, line.coordinator)
 
 
+def commands_of(line: Line) -> RunCommands:
+    """Return the commands that a participant gives to Runs."""
+    return RunCommands(line.world.runtime, line.artifacts, line.owner, line.world.clock)
+
+
 def _passes(line: Line, work: Callable[[], bool]) -> None:
     """Do `work` until it says that there is nothing left, each time from what is stored."""
     for _ in range(PASSES):
@@ -81,7 +86,7 @@ def decide(subject: Decision) -> Role:
 def _decided(line: Line, subject: Decision) -> bool:
     """Go one step of the spine further; true once nothing is left to do."""
     line.artifacts.publish_many(subject.admitted)
-    line.owner.apply([admission(subject.run, [material.SLOT])])
+    commands_of(line).drive_run(subject.run, [material.SLOT])
     for _ in range(PASSES):
         found = line.world.runtime.subject(Machine.DECISION, str(subject.intent.id))
         if found is not None and found.phase in {Phase.OUTCOME_COMMITTED, Phase.RETIRED}:
@@ -99,7 +104,7 @@ def _decided(line: Line, subject: Decision) -> bool:
 
 def _stopped(line: Line, subject: Decision) -> bool:
     """Stop the decision's Run in the way that this worker wants it to end, and close it."""
-    commands = RunCommands(line.world.runtime, line.artifacts, line.owner, line.world.clock)
+    commands = commands_of(line)
     if subject.ending.account.status is DecisionStatus.CANCELLED:
         commands.cancel_run(subject.run.id)
     else:
@@ -145,7 +150,7 @@ def append_evidence(run: RunBody, trials: tuple[tuple[Record, ...], ...]) -> Rol
 
 
 def _appended(line: Line, run: RunBody, trials: tuple[tuple[Record, ...], ...]) -> bool:
-    all_good(line.owner.apply([admission(run, ["sweep"])]))
+    commands_of(line).drive_run(run, ["sweep"])
     appends = [Append.direct(Transition.APPEND_EVIDENCE, f"trial/{each[-1].id}", each) for each in trials]
     all_good(spine_of(line).direct(appends))
     return True
@@ -251,6 +256,8 @@ def campaigns_of(line: Line, place: int | None = None) -> Campaigns:
         owner=line.owner,
         spine=spine_of(line),
         heads=line.heads,
+        clock=line.world.lease_clock,
+        holder=line.name,
     )
     made = _Some(ports, POLICIES, PROFILE, SPACE)
     made.place = place

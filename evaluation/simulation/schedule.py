@@ -228,6 +228,7 @@ class Schedule:
         self._running = []
         for port in RESOURCES:
             self._world.succeed(port)
+        self._world.lapse()
         scanner = Named("scanner", roles.recover)
         late, self._couriers = self._couriers, []
         for named in (scanner, *self._cast.closing, *late, scanner):

@@ -16,14 +16,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
 
 from memory.coordinator import CommitCoordinator
-from memory.heads import LifecycleHeads
+from memory.heads import HOLD_SECONDS, LifecycleHeads
+from memory.leases import LEASE_SECONDS, later, lease_of
 from memory.run_owner import RunOwner
 from memory.spine import Spine
 from records.appends import AppendReceipt
 from records.canonical import digest_bytes
 from records.errors import NotFoundError, VrmError
 from records.runtime import Applied, Command, Subject
-from records.states import Machine
+from records.states import Event, Machine
 from store.artifacts import ArtifactStore
 from store.ledger.memory import MemoryLedger, _State
 from store.ledger.port import Epoch, LedgerStore, Request
@@ -31,6 +32,7 @@ from store.runtime.engine import Key
 from store.runtime.memory import MemoryRuntime
 from store.runtime.port import RuntimeStore
 
+_BEGUN: Final = "2026-02-01T00:00:00.000000Z"
 RUN_OWNER: Final = "run owner"
 COORDINATOR: Final = "coordinator"
 HEADS: Final = "heads"
@@ -145,6 +147,7 @@ class World:
 
     Attributes:
         pace: seconds that pass whenever a host of heads reads its clock; a reservation lapses by it, sooner or later.
+            Leases are longer, and their clock is as much faster.
         acting: whoever takes the present step.
         complaints: what was promised and not kept, as it was seen.
         faults: how often each fault came about.
@@ -165,7 +168,7 @@ class World:
         self.runtime = self.parts.runtime()
         self.runtime.begin_with(self.beginning.runtime)
         self.artifacts = HeldArtifacts(self.beginning.artifacts)
-        self._ticks, self._seconds = 0, 0.0
+        self._ticks, self._seconds, self._leased = 0, 0.0, 0.0
         self._owners: dict[str, list[Any]] = {}
         for port in RESOURCES:
             self.succeed(port)
@@ -173,12 +176,26 @@ class World:
     def clock(self) -> str:
         """Return a moment later than the one before."""
         self._ticks += 1
-        return f"2026-02-01T00:00:00.{self._ticks:06d}Z"
+        return f"{_BEGUN[:-7]}{self._ticks:06d}Z"
 
     def seconds(self) -> float:
         """Return the clock of reservations, which goes on whenever it is read."""
         self._seconds += self.pace
         return self._seconds
+
+    def lease_clock(self) -> str:
+        """Return the clock of leases, which goes on whenever it is read."""
+        self._leased += self.pace * LEASE_SECONDS / HOLD_SECONDS
+        return self.lease_time
+
+    @property
+    def lease_time(self) -> str:
+        """What the clock of leases showed when it was read last."""
+        return later(_BEGUN, self._leased)
+
+    def lapse(self) -> None:
+        """Let every lease come to its deadline."""
+        self._leased += LEASE_SECONDS
 
     def succeed(self, port: str) -> None:
         """Let another owner of a port claim; the former one does not know yet."""
@@ -273,10 +290,19 @@ class RuntimeSeat(_Seat):
         """Complain if a command moved a subject for an attempt that was over."""
         for move in command.moves:
             subject = before.pop((move.machine, move.id), None)  # only the first move meets what was there before
+            if subject is not None and move.event is Event.EXPIRE:
+                self._require_over(subject)
             if subject is not None and (subject.generation, subject.fence) != (move.generation, move.fence):
                 self._world.complain(
                     f"{move.machine} {move.id} took {move.event} of fence {move.fence} at fence {subject.fence}"
                 )
+
+    def _require_over(self, activity: Subject) -> None:
+        """Complain if a lease was taken from its holder before the deadline, other than by the holder itself."""
+        had, has = lease_of(activity), lease_of(self._world.runtime.content[activity.machine, activity.id])
+        mine = had is not None and has is not None and had.holder == has.holder
+        if had is not None and not mine and had.until > self._world.lease_time:
+            self._world.complain(f"{activity.id} was taken from {had.holder} at {self._world.lease_time}")
 
 
 class LedgerSeat(_Seat):

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from records.control import RunFacts
 from records.errors import IdentityConflictError, IllegalTransitionError, NotFoundError, StaleError, VrmError
 from records.runtime import Applied, Command, Create, Move, Require, Subject
-from records.states import FENCING, STARTS, Machine, next_phase
+from records.states import FENCING, STARTS, Machine, Phase, next_phase
 
 Key = tuple[Machine, str]
 
@@ -33,6 +34,7 @@ def keys_of(commands: Iterable[Command]) -> list[Key]:
             keys.add((command.key[0], command.key[1]))
         named: tuple[Require | Create | Move, ...] = (*command.requires, *command.creates, *command.moves)
         keys |= {(part.machine, part.id) for part in named}
+        keys |= {(Machine.RUN, charge.run_id) for charge in command.charges}
     order = list(Machine)
     return sorted(keys, key=lambda key: (order.index(key[0]), key[1]))
 
@@ -71,8 +73,9 @@ def _one(command: Command, now: dict[Key, Subject]) -> tuple[Applied, dict[Key, 
     for move in command.moves:
         key = (move.machine, move.id)
         moved[key] = _moved(move, moved.get(key) or fresh.get(key) or now.get(key))
+    moved |= _charged(command, now | fresh | moved)
     return (
-        Applied(replayed=False),
+        Applied(replayed=bool(command.charges) and not fresh and not moved),
         {key: moved.get(key, subject) for key, subject in fresh.items()},
         {key: subject for key, subject in moved.items() if key not in fresh},
     )
@@ -136,6 +139,24 @@ def _moved(move: Move, subject: Subject | None) -> Subject:
             "facts": subject.facts if move.facts is None else move.facts,
         }
     )
+
+
+def _charged(command: Command, now: dict[Key, Subject]) -> dict[Key, Subject]:
+    """Return the Runs that a command charges as they are afterwards; a charge that is known changes nothing."""
+    changed: dict[Key, Subject] = {}
+    for charge in command.charges:
+        key = (Machine.RUN, str(charge.run_id))
+        run = changed.get(key) or now.get(key)
+        if run is None:
+            raise NotFoundError("run", charge.run_id, "It was never admitted; admit it first.")
+        facts = RunFacts.load(run.facts)
+        if facts.knows(charge):
+            continue
+        if run.phase is not Phase.RUNNING:
+            raise StaleError("run.phase", run.phase.value, "Only a RUNNING Run is charged; nothing was changed.")
+        spent = facts.charged(charge).canonical.decode()
+        changed[key] = run.model_copy(update={"facts": spent, "version": run.version + (key not in changed)})
+    return changed
 
 
 def _conflict(create: Create) -> IdentityConflictError:

@@ -42,6 +42,10 @@ class MemoryRuntime:
             if kind is machine and (not wanted or subject.phase in wanted) and (runs is None or subject.run_id in runs)
         ]
 
+    def resolve(self, machine: Machine, prefix: str, limit: int = 10) -> list[str]:
+        """Return the ids of a machine's subjects that begin with `prefix`, sorted; at most `limit` of them."""
+        return sorted(key for kind, key in self._subjects if kind is machine and key.startswith(prefix))[:limit]
+
     def phase_counts(self) -> dict[str, dict[str, int]]:
         """Return how many subjects each machine has in each phase."""
         counts: dict[str, dict[str, int]] = {machine.value: {} for machine in Machine}

@@ -33,6 +33,9 @@ class RuntimeReader(Protocol):
     ) -> list[Subject]:
         """Return the subjects in one of the phases (all, if none is given), of one or some Runs if given, by id."""
 
+    def resolve(self, machine: Machine, prefix: str, limit: int = 10) -> list[str]:
+        """Return the ids of a machine's subjects that begin with `prefix`, sorted; at most `limit` of them."""
+
     def phase_counts(self) -> dict[str, dict[str, int]]:
         """Return how many subjects each machine has in each phase, for `vrm status`."""
 

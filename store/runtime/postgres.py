@@ -67,6 +67,11 @@ class PostgresRuntimeReader:
         statement = f"SELECT {_NAMES} FROM {SCHEMA}.{table_name(machine)} WHERE {' AND '.join(conditions)} ORDER BY id"
         return [subject_of(machine, row) for row in self._rows(statement, parameters)]
 
+    def resolve(self, machine: Machine, prefix: str, limit: int = 10) -> list[str]:
+        """Return the ids of a machine's subjects that begin with `prefix`, sorted; at most `limit` of them."""
+        statement = f"SELECT id FROM {SCHEMA}.{table_name(machine)} WHERE starts_with(id, %s) ORDER BY id LIMIT %s"
+        return [row[0] for row in self._rows(statement, [prefix, limit])]
+
     def phase_counts(self) -> dict[str, dict[str, int]]:
         """Return how many subjects each machine has in each phase."""
         counts: dict[str, dict[str, int]] = {}

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from actors.cluster import ClusterInfo
+from actors.settings import now
 from importers.published_table import PublishedTable, read_published_table
 from memory.campaigns import CampaignPorts, Campaigns
 from memory.distillation.view import Policies
@@ -102,6 +103,8 @@ def test_campaign_with_every_owner_killed_between_the_steps(
         owner=owners.run_owner,
         spine=place.spine,
         heads=owners.heads,
+        clock=now,
+        holder="test",
     )
     campaigns = Campaigns(ports, policies, worlds.PROFILE, space)
     run_id = worlds._import(world)

@@ -160,10 +160,22 @@ class TestArbitration:
         failure = event(house, ControlKind.RUNTIME_FAILURE)
         assert taken(house, failure) == (ControlEffect.APPLIED, Phase.FAILING)
         before = house.state()
-        later = event(house, ControlKind.RUNTIME_FAILURE, cause=ControlCause.CONTRACT)
-        for second in (event(house), later):
-            assert give(house, second) == Controlled(ControlEffect.SUPPRESSED, Phase.FAILING, failure.ref)
+        assert give(house, event(house)) == Controlled(ControlEffect.SUPPRESSED, Phase.FAILING, failure.ref)
         assert house.state() == before
+
+    def test_a_second_failure_of_its_own_is_secondary_evidence(self, house: House) -> None:
+        house.opened()
+        first = event(house, ControlKind.RUNTIME_FAILURE)
+        second = event(house, ControlKind.RUNTIME_FAILURE, cause=ControlCause.CONTRACT)
+        taken(house, first)
+        assert give(house, second) == Controlled(ControlEffect.RETAINED, Phase.FAILING, first.ref)
+        before = house.state()
+        assert give(house, second) == Controlled(ControlEffect.REPLAYED, Phase.FAILING, first.ref)
+        assert house.state() == before
+        assert closure(house).close(house.run_id) is Phase.FAILED
+        facts = RunFacts.load(run_of(house, house.run_id).facts)
+        assert (facts.control, facts.secondary) == (first.ref, (second.ref,))
+        assert checked(house).clean
 
     def test_a_run_that_is_over_takes_nothing(self, house: House) -> None:
         first = event(house)
@@ -201,7 +213,7 @@ def closing_move(house: House, moved: Event) -> Command:
 class TestForeignEvents:
     def test_only_a_published_event_controls_a_run(self, house: House) -> None:
         before = house.state()
-        steps = (Event.PAUSE, Event.RESUME, Event.CANCEL, Event.BEGIN_FAILING, Event.AMEND_BUDGET)
+        steps = (Event.PAUSE, Event.RESUME, Event.CANCEL, Event.BEGIN_FAILING, Event.AMEND_BUDGET, Event.RETAIN)
         for moved in steps:
             assert isinstance(house.owner.apply([closing_move(house, moved)])[0], InvalidInputError), moved
         for moved in (Event.CANCELLED, Event.FAILED):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -316,10 +317,11 @@ class TestVrmO06:
     def test_vrm_o06_each_step_has_its_own_seconds(self, memory_arm: Study) -> None:
         job = Job(
             stores=cast("Any", memory_arm.stack.stores),
-            owners=cast("Any", None),
+            owners=cast("Any", SimpleNamespace(run_owner=None)),
             round=cast("Any", None),
             policies=pinned_policies(),
             console=Console(quiet=True),
+            holder="test",
             quiet=True,
         )
         with job.step("distillation", 1) as advance:
@@ -336,10 +338,11 @@ class TestVrmO06:
     def test_vrm_o06_a_step_that_fails_is_timed_too(self, memory_arm: Study) -> None:
         job = Job(
             stores=cast("Any", memory_arm.stack.stores),
-            owners=cast("Any", None),
+            owners=cast("Any", SimpleNamespace(run_owner=None)),
             round=cast("Any", None),
             policies=pinned_policies(),
             console=Console(quiet=True),
+            holder="test",
             quiet=True,
         )
         with pytest.raises(ZeroDivisionError), job.step("recall", 1):

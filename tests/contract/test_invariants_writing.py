@@ -28,7 +28,7 @@ from records.states import Machine, Phase
 from tests.support.samples import PROFILE
 from tests.support.stack import GOOD, POLICIES, Stack, effects, quiet
 from tests.support.stores import Addresses, evidence_append
-from tests.support.trials import digest, make_trial
+from tests.support.trials import NOW, digest, make_trial
 
 EVIDENCE = (
     "evaluation-contract", "hypothesis", "attempt", "observation", "verification", "intervention", "trial-provenance",
@@ -254,7 +254,7 @@ class TestVrmW09:
         other = PROFILE.model_copy(update={"budget_class": "huge"})
         ports = CampaignPorts(
             ledger=stack.stores.ledger, runtime=stack.stores.runtime, artifacts=stack.stores.artifacts,
-            owner=stack.owner, spine=stack.spine, heads=stack.heads,
+            owner=stack.owner, spine=stack.spine, heads=stack.heads, clock=lambda: NOW, holder="rival",
         )  # fmt: skip
         rival = Campaigns(ports, POLICIES, other, stack.namespace)
         rival.unassigned = lambda: items  # type: ignore[method-assign]

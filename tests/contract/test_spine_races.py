@@ -11,10 +11,12 @@ import pytest
 from memory.campaigns import Campaigns
 from memory.distillation.distiller import DistillationRequest, KnowledgeDistiller
 from memory.heads import HOLD_SECONDS
+from memory.leases import ATTEMPTS
 from memory.ports import RunOwnerPort
 from records.appends import AppendReceipt, Proposal
 from records.conflicts import HeadConflict
-from records.errors import FencedError, StaleError, VrmError
+from records.control import BudgetLimit
+from records.errors import BudgetExceededError, FencedError, StaleError, VrmError
 from records.ids import EvidenceSnapshotId
 from records.ingestion import WorkOutcome
 from records.knowledge import GENESIS, LifecycleEvent
@@ -44,7 +46,7 @@ class Race(Stack):
         return self
 
     def lease(self, place: int) -> DistillationRequest:
-        (request,) = self.campaigns._lease([self.campaigns.waiting()[place]], self.snapshot)
+        (request,), _ = self.campaigns._lease([self.campaigns.waiting()[place]], self.snapshot)
         return request
 
     def propose(self, request: DistillationRequest) -> Proposal:
@@ -164,7 +166,7 @@ class TestLeases:
         digest = race.stores.artifacts.publish(race.propose(request).canonical)
         (grant,) = race.owner.grant([digest])
         assert not isinstance(grant, VrmError)
-        assert race.campaigns._lease([race.campaigns.waiting()[0]], race.snapshot) == []
+        assert race.campaigns._lease([race.campaigns.waiting()[0]], race.snapshot) == ([], [])
         subject = race.stores.runtime.subject(Machine.ACTIVITY, request.activity.id)
         assert subject is not None
         assert (subject.phase, subject.fence) == (Phase.COMMITTING, 1)
@@ -183,10 +185,41 @@ class TestLeases:
 
         ports = replace(race.campaigns._ports, owner=Deaf(race.campaigns._ports.owner))
         deaf = Campaigns(ports, POLICIES, race.campaigns._profile, race.campaigns._namespace)
-        (request,) = deaf._lease([race.campaigns.waiting()[0]], race.snapshot)
+        (request,), _ = deaf._lease([race.campaigns.waiting()[0]], race.snapshot)
         assert (request.activity.phase, request.activity.fence) == (Phase.RUNNING, 1)
         assert race.carry(race.propose(request)).committed
         race.finish()
+
+    def test_another_driver_waits_for_the_deadline_and_does_the_rest_meanwhile(self, race: Race) -> None:
+        now = "2025-03-01T12:00:00.000000Z"
+        held = race.lease(0)
+        other = Stack(race.stores, race.namespace, clock=lambda: now, holder="other")
+        (failure,) = other.campaigns.distil(race.snapshot, other.distiller, quiet)
+        assert (failure.subject, type(failure.error)) == (held.item.id, StaleError)
+        assert "held by test until 2025-03-01T12:15:00" in failure.error.value
+        assert race.counts()["distillation-work-completion"] == 7
+        now = "2025-03-01T12:16:00.000000Z"
+        assert not other.campaigns.distil(race.snapshot, other.distiller, quiet)
+        assert race.counts()["distillation-work-completion"] == 8
+        assert isinstance(other.spine.carry([race.propose(held)])[0], StaleError), "it came too late"
+
+    def test_a_campaign_that_may_not_try_again_is_left_waiting(self, race: Race) -> None:
+        """Its Budget Envelope is the one that its admission gave it."""
+        limits = (BudgetLimit(resource=ATTEMPTS, limit=1),)
+        ports = race.campaigns._ports
+        race.admit("second")
+        race.evidence(effects(race, "second", {"e": 0.05}, seed=1))
+        assert not race.campaigns.ingest(race.body("second").id, quiet)
+        thrifty = Campaigns(ports, POLICIES, race.campaigns._profile, race.namespace, limits)
+        fresh = {item.id for item in thrifty.unassigned()}
+        assert not thrifty.project(quiet)
+        waiting = [each for each in thrifty.waiting() if each[0].id in fresh]
+        assert len(waiting) == len(fresh) == 2
+        requests, refused = thrifty._lease(waiting, race.snapshot)
+        assert (len(requests), refused) == (2, [])
+        requests, refused = thrifty._lease(waiting, race.snapshot)
+        assert requests == []
+        assert {type(failure.error) for failure in refused} == {BudgetExceededError}
 
     def test_two_drivers_over_one_namespace(self, race: Race) -> None:
         """While one waits for its proposals the other does all the work; the first finds every attempt over."""

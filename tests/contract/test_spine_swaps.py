@@ -119,7 +119,7 @@ class Contest:
 
     def wave(self) -> list[AppendReceipt]:
         """Let every thread read the same head and swap it; return the receipts."""
-        requests = self.stack.campaigns._lease(self.waiting[: THREADS * EACH], self.snapshot)
+        requests, _ = self.stack.campaigns._lease(self.waiting[: THREADS * EACH], self.snapshot)
         assert len(requests) == THREADS * EACH
         proposed = threading.Barrier(THREADS)
 

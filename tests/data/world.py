@@ -80,7 +80,10 @@ def build_world(
     run_id = _import(world)
     heads: HeadsPort = _Hosts(ledger)
     policies = Policies(distillation=distillation_policy(), lifecycle=lifecycle_policy())
-    ports = CampaignPorts(ledger=ledger, runtime=runtime, artifacts=artifacts, owner=owner, spine=spine, heads=heads)
+    ports = CampaignPorts(
+        ledger=ledger, runtime=runtime, artifacts=artifacts, owner=owner, spine=spine, heads=heads,
+        clock=lambda: NOW, holder="test",
+    )  # fmt: skip
     campaigns = Campaigns(ports, policies, PROFILE, namespace)
     distiller = KnowledgeDistiller(ledger, policies, lambda: NOW)
     assert not campaigns.ingest(run_id, lambda _: None)

@@ -120,9 +120,14 @@ class Stack:
     """One process of owners over stores, in one namespace."""
 
     def __init__(
-        self, stores: Stores, namespace: str, faults: Faults | None = None, clock: Clock | None = None
+        self,
+        stores: Stores,
+        namespace: str,
+        faults: Faults | None = None,
+        clock: Clock | None = None,
+        holder: str = "test",
     ) -> None:
-        """Claim every epoch; without `faults` nothing breaks."""
+        """Claim every epoch; without `faults` nothing breaks. `holder` has the leases of campaigns."""
         broken, now = faults or Faults(), clock or ticking_clock()
         publish_admitted(stores.artifacts)
         self.stores, self.namespace = stores, namespace
@@ -142,6 +147,8 @@ class Stack:
             owner=self.owner,
             spine=self.spine,
             heads=cast("Hosts", broken.wrap(self.heads, "reserve", "release")),
+            clock=now,
+            holder=holder,
         )
         self.orphans = Orphans(runtime, ledger, artifacts, self.owner, self.spine)
         erasures = ErasurePorts(

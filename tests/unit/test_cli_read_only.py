@@ -181,6 +181,26 @@ def test_show_refuses_an_ambiguous_beginning(damaged: World) -> None:
     assert answer.out == ""
 
 
+def test_runs_lists_what_is_not_over_and_all_on_request(world: World) -> None:
+    runs = {run.id: run for run in world.runtime.find(Machine.RUN)}
+    over = {key for key, run in runs.items() if run.phase is Phase.COMPLETED}
+    assert {each["id"] for each in _run(world, "runs", "list", "--json").json["runs"]} == runs.keys() - over
+    listed = _run(world, "runs", "list", "--all", "--json").json["runs"]
+    assert {each["id"] for each in listed} == runs.keys()
+    assert {each["kind"] for each in listed} == {"SCIENTIFIC", "MEMORY_DISTILLATION"}
+    assert {each["id"] for each in _run(world, "runs", "list", "--phase", "completed", "--json").json["runs"]} == over
+    # Each campaign was leased once; an import and a decision take no lease.
+    spent = [each["budget"] for each in listed if each["kind"] == "MEMORY_DISTILLATION"]
+    assert spent == [[{"resource": "activity_attempts", "limit": None, "spent": 1}]] * 24
+
+
+def test_a_command_is_given_to_one_run(world: World) -> None:
+    run = world.runtime.find(Machine.RUN, [Phase.COMPLETED])[0]
+    shown = _run(world, "runs", "show", run.id, "--json").json
+    assert (shown["id"], shown["phase"], shown["open_subjects"]) == (run.id, "COMPLETED", [])
+    assert run.id.partition(":")[2][:12] in _run(world, "runs", "show", run.id).out
+
+
 def test_fsck_tells_clean_and_damaged_by_its_exit_code(damaged: World) -> None:
     answer = _run(damaged, "fsck", "--json")
     assert (answer.code, answer.json["clean"], answer.json["violations"]) == (0, True, [])
@@ -224,8 +244,10 @@ def test_gc_shows_by_default_and_removes_when_asked(damaged: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("status",), ("fsck",), ("gc",), ("knowledge", "list"), ("knowledge", "show", "a")]
-)
+    "command",
+    [("status",), ("fsck",), ("gc",), ("knowledge", "list"), ("knowledge", "show", "a"), ("runs", "list"),
+     ("runs", "show", "a"), ("runs", "cancel", "a")],
+)  # fmt: skip
 def test_an_error_is_one_block_and_never_a_traceback(command: tuple[str, ...]) -> None:
     error = UnavailableError("postgres", "connection refused", "Start the server.")
     answer = _run(error, *command)
@@ -236,12 +258,15 @@ def test_an_error_is_one_block_and_never_a_traceback(command: tuple[str, ...]) -
     assert answer.json == error.as_dict()
 
 
-@pytest.mark.parametrize("command", [(), ("status",), ("fsck",), ("gc",), ("knowledge",), ("knowledge", "list"),
-                                     ("knowledge", "show")])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [(), ("status",), ("fsck",), ("gc",), ("knowledge",), ("knowledge", "list"), ("knowledge", "show"), ("runs",),
+     *(("runs", name) for name in ("list", "show", "pause", "resume", "cancel", "fail", "budget"))],
+)  # fmt: skip
 def test_help_has_examples(command: tuple[str, ...]) -> None:
     answer = _run(UnavailableError("stores", "opened", "Help needs none."), *command, "--help")
     assert answer.code == 0
-    assert "Examples:" in answer.out or command == ("knowledge",)
+    assert "Examples:" in answer.out or command in {("knowledge",), ("runs",)}
 
 
 def test_help_loads_neither_stores_nor_drivers() -> None:

@@ -164,8 +164,10 @@ LEGAL = {
     ("CANCELLING", "RUNTIME_FAILURE"): "FAILING",
     ("RUNNING", "AMEND_BUDGET"): "RUNNING",
     ("PAUSED", "AMEND_BUDGET"): "PAUSED",
+    ("FAILING", "RUNTIME_FAILURE"): "FAILING",
 }
-SUPPRESSED = {("CANCELLING", "CANCEL_EVENT"), ("FAILING", "CANCEL_EVENT"), ("FAILING", "RUNTIME_FAILURE")}
+SUPPRESSED = {("CANCELLING", "CANCEL_EVENT"), ("FAILING", "CANCEL_EVENT")}
+RETAINED = {("FAILING", "RUNTIME_FAILURE")}
 EVERY = list(itertools.product(phases_of(Machine.RUN), ControlKind))
 
 
@@ -177,7 +179,7 @@ class TestRule:
         pair = (phase.value, kind.value)
         if pair in LEGAL:
             ruling = rule(now, given)
-            assert ruling.effect is ControlEffect.APPLIED
+            assert ruling.effect is (ControlEffect.RETAINED if pair in RETAINED else ControlEffect.APPLIED)
             assert ruling.command is not None
             (move,), (seen,) = ruling.command.moves, ruling.command.requires
             assert ARROWS[Machine.RUN, phase, move.event] is Phase(LEGAL[pair])
@@ -195,6 +197,20 @@ class TestRule:
         now = run(Phase.CANCELLING, control=CANCEL.ref)
         ruling = rule(now, event(ControlKind.RUNTIME_FAILURE, cause))
         assert ruling.effect is (ControlEffect.APPLIED if cause in INDEPENDENT else ControlEffect.SUPPRESSED)
+
+    @pytest.mark.parametrize("cause", sorted(LEGAL_CAUSES[ControlKind.RUNTIME_FAILURE]))
+    def test_a_failing_run_keeps_the_failures_that_nothing_before_them_caused(self, cause: ControlCause) -> None:
+        """Each once, as secondary evidence (9.7); what an actor did may be the first failure's doing."""
+        now, second = run(Phase.FAILING, control=FAILURE.ref), event(ControlKind.RUNTIME_FAILURE, cause, at=LATER)
+        if cause not in INDEPENDENT:
+            assert rule(now, second).effect is ControlEffect.SUPPRESSED
+            return
+        kept = self.facts(now, second)
+        assert kept == RunFacts(control=FAILURE.ref, secondary=(second.ref,))
+        now = run(Phase.FAILING, control=FAILURE.ref, secondary=(second.ref,))
+        assert rule(now, second).effect is ControlEffect.REPLAYED
+        third = event(ControlKind.RUNTIME_FAILURE, ControlCause.CONTRACT, at="2026-07-01T00:00:00.000000Z")
+        assert self.facts(now, third).secondary == (second.ref, third.ref)
 
     def test_what_is_kept(self) -> None:
         pause = event(ControlKind.PAUSE)

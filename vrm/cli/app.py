@@ -15,6 +15,7 @@ from vrm.cli import (
     recall,
     recover,
     run,
+    runs,
     services,
     simulate,
     status,
@@ -55,4 +56,5 @@ app.command("migrate", short_help="Bring the databases of an earlier version up 
 app.command("simulate", short_help="Run the write path in memory, broken at every step.")(simulate.simulate)
 app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
+app.add_typer(runs.app, name="runs")
 app.add_typer(bench.app, name="bench")

@@ -16,7 +16,7 @@ import typer
 
 if TYPE_CHECKING:
     from actors.handles import Owners
-    from memory.ports import CoordinatorPort, HandoffOwnerPort
+    from memory.ports import CoordinatorPort, OwnerPort
     from store.artifacts import ArtifactStore
     from store.ledger.port import LedgerStore
     from store.runtime.port import RuntimeReader
@@ -59,7 +59,7 @@ def _coordinator(stores: OpenStores) -> CoordinatorPort:
     return _owners(stores).coordinator
 
 
-def _run_owner(stores: OpenStores) -> HandoffOwnerPort:
+def _run_owner(stores: OpenStores) -> OwnerPort:
     return _owners(stores).run_owner
 
 
@@ -77,7 +77,7 @@ class Connection:
     stores: Callable[[], AbstractContextManager[OpenStores]]
     services: Callable[[], list[Service]]
     coordinator: Callable[[OpenStores], CoordinatorPort] = _coordinator
-    run_owner: Callable[[OpenStores], HandoffOwnerPort] = _run_owner
+    run_owner: Callable[[OpenStores], OwnerPort] = _run_owner
 
 
 def connection(context: typer.Context) -> Connection:

@@ -102,6 +102,7 @@ def _job(namespace: str, size: str, *, quiet: bool) -> Iterator[Job]:
     from records.fields import require_namespace  # noqa: PLC0415
     from records.legacy import require_scoped  # noqa: PLC0415
     from vrm.bootstrap import home_of, open_stores, owners, start_cluster  # noqa: PLC0415
+    from vrm.mainjob.driver import driver  # noqa: PLC0415
     from vrm.mainjob.job import Job, pinned_policies  # noqa: PLC0415
     from vrm.mainjob.plan import SIZES  # noqa: PLC0415
     from vrm.mainjob.run import next_round  # noqa: PLC0415
@@ -117,7 +118,8 @@ def _job(namespace: str, size: str, *, quiet: bool) -> Iterator[Job]:
         actors = owners(stores, start_cluster(home))
     try:
         round_ = next_round(stores.runtime, namespace, SIZES[size])
-        yield Job(stores, actors, round_, pinned_policies(), shown, quiet=quiet)
+        with driver(home.drivers) as holder:
+            yield Job(stores, actors, round_, pinned_policies(), shown, holder, quiet=quiet)
     finally:
         stores.close()
 

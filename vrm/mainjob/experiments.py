@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from actors.fits import Block, Fit, fit_blocks, judged, split_all
 from experiments.evaluator.protocol import EvaluationRequest
 from experiments.tabular.custody import CustodyReceipt
 from memory.evidence import Trial, bundle_records
+from memory.leases import spending
 from policies.catalog import InterventionCatalog
 from records.appends import Append, AppendReceipt
 from records.base import Record
@@ -21,12 +23,15 @@ from records.canonical import domain_digest
 from records.errors import NotFoundError
 from records.evidence import Attempt, EvaluationContract, Experience, Intervention, Verification
 from records.flows import Transition
-from records.ids import AttemptId, ExperienceId, HypothesisId, InterventionId
+from records.ids import AttemptId, ExperienceId, HypothesisId, InterventionId, RunId
 from vrm.mainjob.job import Job, require
 from vrm.mainjob.tabular import EVALUATOR, Setting, trial_of
 
 BATCH = 128
 """Fits that one evaluator process judges; starting it costs a second or so."""
+
+EXPERIMENTS: Final = "experiments"
+"""The resource of which each experiment is charged one, before it runs."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Experiments:
 
     def run(self, settings: Sequence[Setting], step: str) -> None:
         """Run what is missing and append its evidence; what fits together is judged and committed together."""
-        missing = self.missing(settings)
+        missing = self._begun(settings)
         with self._job.step(step, len(settings)) as advance:
             advance(len(settings) - len(missing))
             waiting: list[Fitted] = []
@@ -89,7 +94,7 @@ class Experiments:
 
     def run_wave(self, settings: Sequence[Setting]) -> list[Verified]:
         """Run a wave of settings and return each with its evidence, in order; what is there already is read back."""
-        missing = self.missing(settings)
+        missing = self._begun(settings)
         self.commit(self._judged([fitted for group in self._fits(missing) for fitted in group]))
         return self.read_back(settings)
 
@@ -112,6 +117,24 @@ class Experiments:
             for setting, trial in judged
         ]
         require(self._job.spine.direct(appends))
+
+    def _begun(self, settings: Sequence[Setting]) -> list[Setting]:
+        """Return the settings that are to run now, after charging them to their Runs; the same ones are charged once.
+
+        Raises:
+            BudgetExceededError: a Run may not have that many more; nothing is run.
+        """
+        missing = self.missing(settings)
+        keys: dict[RunId, list[str]] = defaultdict(list)
+        for setting in missing:
+            keys[setting.run_id].append(self.key(setting))
+        self._job.apply(
+            [
+                spending(run_id, domain_digest("experiments-key", own), {EXPERIMENTS: len(own)})
+                for run_id, own in keys.items()
+            ]
+        )
+        return missing
 
     def _fits(self, settings: Sequence[Setting]) -> Iterator[list[Fitted]]:
         """Yield groups of finished fits as they come; one group per task and seed."""

@@ -225,14 +225,13 @@ class HeldOut:
     def _close(self, states: Sequence[TrialState]) -> None:
         """Complete Activities and Runs; a Run ends only when each of its intents has its outcome (spec 6.3)."""
         ledger, namespace = self._job.stores.ledger, self._job.namespace
-        subjects = self._job.stores.runtime.subjects(Machine.ACTIVITY, [state.activity_id for state in states])
         commands = []
         for state in states:
             self._job.failures += self._job.campaigns.ingest(state.run_id, lambda _count: None)
             intents = {item.id for item in ledger.find("decision-intent", namespace, run_id=str(state.run_id))}
             closed = ledger.find("recall-decision-outcome", namespace, run_id=str(state.run_id))
             if len(closed) == len(intents) and not self._job.campaigns.without_receipt(state.run_id):
-                commands.append(completion(state.run_id, subjects[state.activity_id]))
+                commands.append(completion(state.run_id, self._job.leasing.held(state.activity_id)))
         self._job.apply(commands)
 
     def _setting(

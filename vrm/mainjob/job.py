@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from actors.fits import Folders
 from actors.handles import Owners
@@ -19,7 +20,7 @@ from memory.closure import ClosurePorts, RunClosure
 from memory.commands import RunCommands
 from memory.dead_letters import DeadLetters
 from memory.distillation.view import Policies
-from memory.leases import admission, leases
+from memory.leasing import Leasing
 from memory.ports import all_good
 from memory.recovery import Reads, Recovery
 from memory.spine import Spine
@@ -30,20 +31,24 @@ from records.base import Record
 from records.errors import VrmError
 from records.flows import Transition
 from records.runtime import Command, RunBody, activity_id
-from records.states import Machine, Phase
 from vrm.bootstrap import Stores
 from vrm.mainjob.plan import PROFILE, Round
 
 
 @dataclass
 class Job:
-    """One run of the main job."""
+    """One run of the main job.
+
+    Attributes:
+        holder: the name under which this driver holds leases (`vrm.mainjob.driver`).
+    """
 
     stores: Stores
     owners: Owners
     round: Round
     policies: Policies
     console: Console
+    holder: str
     seconds: dict[str, float] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     quiet: bool = False
@@ -88,6 +93,8 @@ class Job:
             owner=self.owners.run_owner,
             spine=self.spine,
             heads=self.owners.heads,
+            clock=now,
+            holder=self.holder,
         )
         return Campaigns(ports, self.policies, PROFILE, self.namespace)
 
@@ -101,12 +108,29 @@ class Job:
         commands = RunCommands(stores.runtime, stores.artifacts, owner, now)
         return DeadLetters(commands, RunClosure(ports), self.namespace)
 
+    @cached_property
+    def leasing(self) -> Leasing:
+        """The Activities of this driver's own Runs."""
+        return Leasing(self.stores.runtime, self.owners.run_owner, now, self.holder)
+
     def admit(self, runs: Sequence[RunBody], slot: str) -> None:
-        """Admit Runs with one Activity each, and begin those that nobody has begun."""
-        self.apply([admission(run, [slot]) for run in runs])
-        ids = [str(activity_id(run.id, slot)) for run in runs]
-        subjects = self.stores.runtime.subjects(Machine.ACTIVITY, ids)
-        self.apply(leases(subject for subject in subjects.values() if subject.phase is Phase.READY))
+        """Admit Runs with one Activity each, and lease those that are not committed.
+
+        Raises:
+            StaleError: another driver holds one of them, or a Run is not RUNNING.
+            BudgetExceededError: a Run may not be attempted again.
+        """
+        RunCommands(self.stores.runtime, self.stores.artifacts, self.owners.run_owner, now).drive_runs(runs, [slot])
+        self.leasing.take([activity_id(run.id, slot) for run in runs]).require_all()
+
+    def keep(self) -> None:
+        """Renew the leases that need it.
+
+        Raises:
+            StaleError: one was lost, and somebody else may be at work.
+        """
+        for lost in self.leasing.keep():
+            raise lost
 
     def apply(self, commands: Sequence[Command]) -> None:
         """Carry out Runtime commands that must all succeed."""
@@ -130,9 +154,13 @@ class Job:
         with Progress(*columns, console=self.console, disable=self.quiet) as progress:
             bar = progress.add_task(name, total=total)
             try:
-                yield lambda count: progress.advance(bar, count)
+                yield lambda count: self._advance(progress, bar, count)
             finally:
                 self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started
+
+    def _advance(self, progress: Progress, bar: TaskID, count: int) -> None:
+        progress.advance(bar, count)
+        self.keep()
 
 
 def pinned_policies() -> Policies:

@@ -20,7 +20,8 @@ from vrm.mainjob.trials import DecisionMaker, new_trials
 def next_round(runtime: RuntimeReader, namespace: str, size: Size) -> Round:
     """Return the first round that is not finished: an interrupted one goes on, a finished one is followed by the next.
 
-    A round is finished when its sweep and all of its trials are: the Runtime alone says so.
+    A round is finished when its sweep and all of its trials are, or when one of them was cancelled or failed: without
+    it the round has no end. The Runtime alone says so.
     """
     number = 0
     while _is_finished(runtime, candidate := Round(namespace=namespace, number=number, size=size)):
@@ -74,4 +75,6 @@ def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:
     ids = [str(round_.run_id("sweep"))]
     ids += [str(state.run_id) for state in new_trials(round_, held_out_tasks(round_.size), catalog)]
     runs = runtime.subjects(Machine.RUN, ids)
-    return len(runs) == len(set(ids)) and all(run.phase is Phase.COMPLETED for run in runs.values())
+    phases = [run.phase for run in runs.values()]
+    stopped = any(phase not in {Phase.RUNNING, Phase.PAUSED, Phase.COMPLETED} for phase in phases)
+    return stopped or (len(runs) == len(set(ids)) and all(phase is Phase.COMPLETED for phase in phases))

@@ -20,7 +20,6 @@ from records.evidence import EvaluationContract
 from records.flows import Transition
 from records.ids import EvidenceSnapshotId, RecallInputId, RunId
 from records.runtime import activity_id
-from records.states import Machine
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.job import Job
 from vrm.mainjob.plan import arms, development_tasks
@@ -63,8 +62,7 @@ def close_run(job: Job, run_id: RunId, slot: str) -> None:
     """Complete a Run once every Experience of it has its receipt; the barrier of spec 6.3 is asked first."""
     if job.campaigns.without_receipt(run_id):
         return
-    activity = job.stores.runtime.subject(Machine.ACTIVITY, str(activity_id(run_id, slot)))
-    job.apply([completion(run_id, activity)])
+    job.apply([completion(run_id, job.leasing.held(activity_id(run_id, slot)))])
 
 
 def ingest(job: Job, run_ids: list[RunId]) -> None:
