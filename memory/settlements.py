@@ -4,7 +4,7 @@ Rules kept here:
 
 - a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in: the receipt must
   answer this authorization, and the record that it names must be there, in the bytes that were authorized;
-- what a group needs is read together: one question for receipts, one for records.
+- what a group needs is read together: receipts and, after them, the records that were authorized in one round trip.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from records.errors import IntegrityError, NotFoundError, VrmError
 from records.flows import FLOWS
 from records.runtime import Authorization, Command, Move, Subject
 from records.states import Event, Machine, Phase
-from store.ledger.port import LedgerReader
-from store.runtime.port import RuntimeReader
+from store.ledger.port import LedgerReader, answers, records
+from store.runtime.port import SubjectReader
 
 Answer = tuple[Authorization, AppendReceipt]
 """An authorization and the receipt that it got."""
 
 
 def read_answers(
-    runtime: RuntimeReader, ledger: LedgerReader, authorization_ids: Sequence[str]
+    runtime: SubjectReader, ledger: LedgerReader, authorization_ids: Sequence[str]
 ) -> dict[str, Answer | VrmError]:
     """Return the answer of each authorization as the Ledger holds it, or why there is none to settle by."""
     subjects = runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
@@ -32,11 +32,15 @@ def read_answers(
     granted = {key: each for key, each in found.items() if isinstance(each, Authorization)}
     missing = {key: each for key, each in found.items() if not isinstance(each, Authorization)}
     receipts: dict[str, AppendReceipt] = {}
+    stored: dict[str, StoredRecord] = {}
     for namespace in sorted({each.namespace for each in granted.values()}):
-        keys = [key for key, each in granted.items() if each.namespace == namespace]
-        receipts |= ledger.receipts(namespace, keys)
+        mine = {key: each.expected_id for key, each in granted.items() if each.namespace == namespace}
+        answered, written = ledger.both(answers(namespace, mine), records(mine.values()))
+        receipts |= answered
+        stored |= written
     names = {key: _named(granted[key], receipt) for key, receipt in receipts.items()}
-    stored = ledger.get_many(names.values())
+    refusals = [names[key] for key, receipt in receipts.items() if not receipt.committed]
+    stored |= ledger.get_many(refusals) if refusals else {}
     return missing | {
         key: _checked(each, receipts.get(key), stored.get(names.get(key, ""))) for key, each in granted.items()
     }

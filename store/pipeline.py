@@ -39,13 +39,15 @@ class Pipeline:
         self._waiting = 0  # results to come
 
     def send(self, statement: str, values: Sequence[Any] = ()) -> None:
-        """Send one of our own statements; `$1` and so on stand for the values.
+        """Send one of our own statements; `$1` and so on stand for the values, of which a list is an array of text.
 
         Raises:
             InvalidInputError: a text cannot be sent as it is.
             UnavailableError: the connection is gone.
         """
-        self._send(statement, [None if value is None else _encoded(value, self._subject) for value in values], None)
+        parameters = [None if value is None else _encoded(value, self._subject) for value in values]
+        formats = [pq.Format.BINARY if type(value) is list else pq.Format.TEXT for value in values]
+        self._send(statement, parameters, formats)
 
     def send_columns(self, statement: str, columns: Iterable[tuple[ArrayOf, Sequence[Any]]]) -> None:
         """Send one of our own statements whose parameters are arrays: the columns of several rows.
@@ -84,6 +86,11 @@ class Pipeline:
             UnavailableError: as for `drain`.
         """
         return [_rows(result) for result in self._results() if result.status == pq.ExecStatus.TUPLES_OK]
+
+    def hand_over(self) -> None:
+        """Have the server begin with what was sent, without waiting for it."""
+        with translated(self._subject):
+            self.connection.pgconn.flush()
 
     def commit(self) -> None:
         """Send COMMIT and wait until everything is durable.
@@ -183,10 +190,20 @@ def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
 
 
-def _encoded(value: str | int | bool | bytes, subject: str) -> bytes:
-    if value is True or value is False:
-        return b"true" if value else b"false"
-    data = value if isinstance(value, bytes) else str(value).encode()
+def _encoded(value: str | int | bool | bytes | list[str], subject: str) -> bytes:
+    match value:
+        case str():
+            data = value.encode()
+        case True | False:
+            return b"true" if value else b"false"
+        case int():
+            return b"%d" % value
+        case bytes():
+            data = value
+        case _:
+            if any("\0" in each for each in value):
+                raise InvalidInputError(subject, str(value), "Remove the NUL character.")
+            return texts(value)
     if b"\0" in data:  # libpq takes text up to the first NUL
         raise InvalidInputError(subject, data.decode(), "Remove the NUL character.")
     return data
