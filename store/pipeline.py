@@ -13,6 +13,7 @@ psycopg's own pipeline costs the client 35 to 45 microseconds a statement, this 
 
 from __future__ import annotations
 
+import itertools
 import select
 import struct
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +26,10 @@ from records.errors import IntegrityError, InvalidInputError, VrmError
 from store.database import Connection, translated, translation
 
 
+_NUMBERS: Final = itertools.count(1)
+"""Names of statements are never used twice, on whatever connection."""
+
+
 class Pipeline:
     """The pipeline of one connection; statements stay prepared as long as the connection lives."""
 
@@ -35,7 +40,6 @@ class Pipeline:
         connection.prepare_threshold = None  # what the driver prepares by itself it drops with everything else's
         self._names: dict[str, bytes] = {}
         self._unproven: list[str] = []  # prepared since the last drain; a refusal may have kept the server from it
-        self._made = 0  # names are never used twice
         self._waiting = 0  # results to come
 
     def send(self, statement: str, values: Sequence[Any] = ()) -> None:
@@ -138,8 +142,7 @@ class Pipeline:
                 self.connection.rollback()
 
     def _prepare(self, statement: str) -> bytes:
-        self._made += 1
-        name = b"vrm_%d" % self._made
+        name = b"vrm_%d" % next(_NUMBERS)
         self.connection.pgconn.send_prepare(name, statement.encode())
         self._waiting += 1
         self._names[statement] = name

@@ -80,7 +80,8 @@ class LedgerQuestions(ABC):
             statement += " AND scope_variant_id = ANY($2)"
             values.append(sorted(scope_variant_ids))
         (rows,) = self._ask([(statement + " ORDER BY scope_variant_id", values)])
-        return {str(row[0]): Head(*cast("list[str]", row[:5]), int(row[5] or 0)) for row in rows}
+        heads = (Head(*cast("tuple[str, str, str, str, str]", row[:5]), int(row[5] or 0)) for row in rows)
+        return {head.scope_variant_id: head for head in heads}
 
     def receipt(self, namespace: str, permit_key: str) -> AppendReceipt | None:
         """Return the receipt that a permit got."""
@@ -97,7 +98,8 @@ class LedgerQuestions(ABC):
             "WHERE namespace = $1 AND position > $2 ORDER BY position LIMIT $3"
         )
         (rows,) = self._ask([(statement, [namespace, after, limit])])
-        return [JournalRow(str(row[0]), int(row[1] or 0), *cast("list[str]", row[2:])) for row in rows]
+        named = [(row, cast("tuple[str, str, str, str, str]", row[2:])) for row in rows]
+        return [JournalRow(str(row[0]), int(row[1] or 0), *others) for row, others in named]
 
     def resolve(self, prefix: str, limit: int = 10) -> list[str]:
         """Return ids that begin with `prefix`, or whose hex part does."""
@@ -171,7 +173,8 @@ def _records(record_ids: Iterable[str]) -> _Plan:
 
 
 def _found(noun: str, namespace: str, **equal: FindValue) -> _Plan:
-    conditions, values = ["namespace = $1"], cast("list[Any]", [namespace])
+    conditions: list[str] = ["namespace = $1"]
+    values: list[Any] = [namespace]
     for name, value in equal.items():
         if name not in column_names(KINDS[noun]):
             raise ValueError(f"{noun} has no column {name}")

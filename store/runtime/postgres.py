@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from records.errors import IntegrityError, VrmError
 from records.runtime import Applied, Command, Subject
@@ -263,6 +263,6 @@ def _by_machine(keys: Sequence[Key]) -> dict[Machine, list[str]]:
 
 def subject_of(machine: Machine, row: Row) -> Subject:
     """Return the subject that a row holds."""
-    fields = dict(zip(COLUMNS, row, strict=True))
+    fields = cast("dict[str, str]", dict(zip(COLUMNS, row, strict=True)))
     counts = {name: int(fields[name]) for name in _COUNTS}
     return Subject.build(machine=machine, **(fields | counts | {"phase": Phase(fields["phase"])}))
