@@ -43,9 +43,10 @@ _ENDING: Final = {Phase.RUNNING: Event.COMPLETE, **ENDS}
 
 @dataclass(frozen=True)
 class _Due:
-    """The end of a Run: its last event, the facts it ends with, and the Activities that end with it."""
+    """The end of a Run: its last event, whether closure ends it, the facts it ends with, the Activities that do too."""
 
     event: Event
+    is_closed: bool
     phase: Phase
     facts: str
     activities: tuple[Move, ...] = ()
@@ -115,18 +116,23 @@ class _Space:
         event = _ENDING[run.phase]
         facts = RunFacts.load(run.facts).model_copy(update={"coverage": covered})
         ended = () if event is Event.COMPLETE else tuple(_with_run(each, event) for each in self._open(run))
-        return _Due(event, next_phase(Machine.RUN, run.phase, event), facts.canonical.decode(), ended)
+        return _due(run, event, facts, ended)
 
     def _campaign(self, run: Subject) -> _Due:
         join(self._decided[run.id], ())
         found = self._worked[run.id]
         event, end = campaign_end(run, found, [each for each in self._activities if each.run_id == run.id])
         facts = RunFacts.load(run.facts).model_copy(update={"coverage": found.ref, "end": end})
-        return _Due(event, next_phase(Machine.RUN, run.phase, event), facts.canonical.decode())
+        return _due(run, event, facts)
 
     def _open(self, run: Subject) -> list[Subject]:
         over = ends_of(Machine.ACTIVITY)
         return [each for each in self._activities if each.run_id == run.id and each.phase not in over]
+
+
+def _due(run: Subject, event: Event, facts: RunFacts, activities: tuple[Move, ...] = ()) -> _Due:
+    phase = next_phase(Machine.RUN, run.phase, event)
+    return _Due(event, run.phase in ENDS, phase, facts.canonical.decode(), activities)
 
 
 def _ends(move: Move) -> bool:
@@ -160,6 +166,8 @@ def _bound(command: Command, answers: dict[str, _Due | VrmError]) -> Command | V
             continue
         if move.event is Event.COMPLETE and due.event is not Event.COMPLETE:
             return StaleError("run.end", due.event.value, "Something else ended this Run; its closure says so.")
+        if move.event is not due.event and not due.is_closed:
+            return command  # nobody began to end this Run so; the state machine says what it may do
         moves += [*due.activities, move.model_copy(update={"event": due.event, "facts": due.facts})]
         key_phase = due.phase
     return command.model_copy(update={"moves": tuple(moves), "key_phase": key_phase})

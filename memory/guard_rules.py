@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-from memory.known import load
-from records.appends import Append
+from records.appends import Append, StoredRecord
 from records.base import Record
 from records.outcomes import NoCommitReason
 from store.ledger.port import LedgerReader, Refusal
@@ -24,8 +23,12 @@ def of(append: Append, model: type[R]) -> Iterator[R]:
 
 def read(reader: LedgerReader, record_id: str, model: type[R]) -> R | None:
     """Return a record of the Ledger; None if there is none of that id and model."""
-    stored = reader.get(record_id)
-    record = None if stored is None else load(stored)
+    return held(reader.get_many([record_id]), record_id, model)
+
+
+def held(stored: Mapping[str, StoredRecord], record_id: str, model: type[R]) -> R | None:
+    """Return a record among those that were read together; None if there is none of that id and model."""
+    record = stored[record_id].load() if record_id in stored else None
     return record if isinstance(record, model) else None
 
 

@@ -6,16 +6,16 @@ direct appends alike; for the latter a refusal becomes an error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from memory.erasure_guards import guard_begin, guard_close
-from memory.guard_rules import Rules, first_broken, of, precondition, read, rejected
-from memory.known import load
+from memory.guard_rules import Rules, first_broken, held, of, precondition, read, rejected
 from memory.retention import check_input, revoked
 from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_give_up, guard_receipt
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
-from records.appends import Append, Head
+from records.appends import Append, Head, StoredRecord
 from records.base import Record
 from records.decisions import DecisionIntent, RecallContext, citation_id, memory_binding
 from records.errors import IllegalTransitionError, IntegrityError
@@ -33,7 +33,7 @@ from records.outcomes import (
 )
 from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
 from records.values import Disposition, RecallRequirement
-from store.ledger.port import Guard, LedgerReader, Refusal
+from store.ledger.port import Guard, LedgerReader, Refusal, matching, records
 
 
 def _evidence(_reader: LedgerReader, append: Append) -> Refusal | None:
@@ -50,30 +50,34 @@ def _evidence(_reader: LedgerReader, append: Append) -> Refusal | None:
 
 def _context(reader: LedgerReader, append: Append) -> Refusal | None:
     for context in of(append, RecallContext):
-        intent = read(reader, context.intent_id, DecisionIntent)
+        shown = [item.card.memory_id for item in context.items]
+        stored, outcomes = reader.both(
+            records([context.intent_id, context.recall_input_id, *shown]),
+            matching("recall-decision-outcome", append.namespace, intent_id=str(context.intent_id)),
+        )
+        intent = held(stored, context.intent_id, DecisionIntent)
         if intent is None:
             return precondition("the intent is not in the Ledger")
         if intent.governance.recall_requirement is not RecallRequirement.REQUIRED:
             return precondition("a registered control intent takes no context")
-        if reader.find("recall-decision-outcome", append.namespace, intent_id=str(intent.id)):
+        if outcomes:
             return precondition("the intent has its outcome already")
         if check_input(reader, append.namespace, context.recall_input_id) != context.retention:
             return Refusal(NoCommitReason.RETENTION_FRONTIER_STALE, "the retention frontier has moved on")
-        refused = first_broken(_card_rules(reader, context), precondition)
+        refused = first_broken(_card_rules(reader, context, stored), precondition)
         if refused is not None:
             return refused
     return None
 
 
-def _card_rules(reader: LedgerReader, context: RecallContext) -> Rules:
+def _card_rules(reader: LedgerReader, context: RecallContext, stored: Mapping[str, StoredRecord]) -> Rules:
     """Say what a card must be: the exact member of the queried snapshot, cited at its own place (spec 9.6, VRM-R06)."""
     if not context.items:
         return
-    queried = read(reader, context.recall_input_id, RecallInput)
+    queried = held(stored, context.recall_input_id, RecallInput)
     snapshot = None if queried is None else read(reader, queried.knowledge_snapshot_id, KnowledgeSnapshot)
     yield snapshot is not None and snapshot.namespace == context.namespace, "the snapshot is not of this namespace"
     members = {member.memory_id: member for member in snapshot.members} if snapshot else {}
-    stored = reader.get_many([item.card.memory_id for item in context.items])
     for item in context.items:
         card, member = item.card, members.get(item.card.memory_id)
         cited = citation_id(context.intent_id, context.recall_input_id, card.card_id, item.ordinal)
@@ -81,18 +85,21 @@ def _card_rules(reader: LedgerReader, context: RecallContext) -> Rules:
         yield own, "card and citation do not follow from their content"
         head = None if member is None else (member.event_id, member.disposition, member.scope_variant_id)
         yield head == (card.event_id, card.disposition, card.scope_variant_id), "the card is not of a snapshot member"
-        record = load(stored[card.memory_id]) if card.memory_id in stored else None
-        same = isinstance(record, MemoryRecord) and record.payload_digest == card.memory_digest
+        record = held(stored, card.memory_id, MemoryRecord)
+        same = record is not None and record.payload_digest == card.memory_digest
         yield same, "the card was made from other bytes than its record has"
 
 
 def _outcome(reader: LedgerReader, append: Append) -> Refusal | None:
     for outcome in of(append, RecallOutcome):
-        intent = read(reader, outcome.intent_id, DecisionIntent)
+        stored, contexts = reader.both(
+            records([outcome.intent_id]),
+            matching("decision-recall-context", append.namespace, intent_id=str(outcome.intent_id)),
+        )
+        intent = held(stored, outcome.intent_id, DecisionIntent)
         if intent is None:
             return precondition("the intent is not in the Ledger")
-        stored = reader.find("decision-recall-context", append.namespace, intent_id=str(intent.id))
-        context = stored[0].load() if stored else None
+        context = contexts[0].load() if contexts else None
         refused = first_broken(_outcome_rules(append, outcome, intent, context), precondition)
         if refused is not None:
             return refused

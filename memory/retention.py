@@ -38,10 +38,11 @@ _FOLLOWED: Final = frozenset(
 
 def denials(reader: LedgerReader, namespace: str) -> tuple[BlockedTarget, ...]:
     """Return what retention denies in a namespace: the targets of intents and tombstones, and what is affected."""
-    return _denied(reader, reader.namespace_head(namespace))
+    return denied_at(reader, reader.namespace_head(namespace))
 
 
-def _denied(reader: LedgerReader, head: NamespaceHead) -> tuple[BlockedTarget, ...]:
+def denied_at(reader: LedgerReader, head: NamespaceHead) -> tuple[BlockedTarget, ...]:
+    """Return the same for a namespace whose head was read already, in the moment of `reader`."""
     if head.retention == 0:
         return ()
     found: dict[str, str] = {}
@@ -72,7 +73,7 @@ def input_sources(
 def check_input(reader: LedgerReader, namespace: str, recall_input_id: RecallInputId) -> RetentionCheck:
     """Return the retention check of a Recall Input at the current frontier, as recall itself makes it."""
     head = reader.namespace_head(namespace)
-    denied = _denied(reader, head)
+    denied = denied_at(reader, head)
     sources = _sources(reader, recall_input_id) if denied else frozenset()
     return check_retention(head, (each for each in denied if each.target_id in sources))
 
@@ -92,7 +93,7 @@ def _sources(reader: LedgerReader, recall_input_id: RecallInputId) -> frozenset[
 def revoked(reader: LedgerReader, append: Append) -> RetentionCheck | None:
     """Return the check that denies something that an append rests on, or None where nothing of it is denied."""
     head = reader.namespace_head(append.namespace)
-    denied = _denied(reader, head)
+    denied = denied_at(reader, head)
     if not denied:
         return None
     resting = (record for record in append.records if not isinstance(record, MemoryRelation | LifecycleEvent))

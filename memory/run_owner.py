@@ -50,7 +50,7 @@ from records.runtime import Applied, Authorization, Command, Create, Move, Requi
 from records.states import Event, Machine, Phase, ends_of
 from store.artifacts import ArtifactStore
 from store.ledger.port import OpenLedger
-from store.runtime.port import RuntimeStore
+from store.runtime.port import RuntimeStore, SubjectReader
 
 T = TypeVar("T")
 
@@ -121,7 +121,7 @@ class RunOwner:
 
     def reconcile(self, authorization_ids: Sequence[str]) -> list[AppendReceipt | VrmError]:
         """Settle authorizations by what the Ledger holds; each gets its receipt or its own error."""
-        settled = read_answers(self._runtime, self._ledger, authorization_ids)
+        settled = read_answers(self._runtime.remembered, self._ledger, authorization_ids)
         known = {key: answer for key, answer in settled.items() if not isinstance(answer, VrmError)}
         over = retired_attempts(self._runtime, [answer.authorization for answer in known.values()])
         commands = [settlement(answer, is_over=key in over) for key, answer in known.items()]
@@ -163,12 +163,17 @@ class RunOwner:
         return require_released(release_decision(holding, release.ground, self._clock()), release.handoff_id)
 
     def _prepare(self, digest: str) -> tuple[Authorization, Command | None] | VrmError:
+        """Decide about a proposal by what is remembered of its subject, and once more before it is refused."""
+        prepared = self._decide(digest, self._runtime.remembered)
+        return self._decide(digest, self._runtime) if isinstance(prepared, VrmError) else prepared
+
+    def _decide(self, digest: str, subjects: SubjectReader) -> tuple[Authorization, Command | None] | VrmError:
         try:
             proposal = Proposal.read(self._artifacts.read(digest), digest)
             nouns = frozenset(body.noun for body in proposal.records)
             flow = require_legal(proposal.transition, proposal.authority, nouns)
-            subject = self._runtime.subject(proposal.machine, proposal.subject_id)
-            earlier = self._latest(subject)
+            subject = subjects.subject(proposal.machine, proposal.subject_id)
+            earlier = _latest(subject, subjects)
             if earlier is not None and earlier[1].proposal_digest == digest:
                 return earlier[1], None
             if earlier is not None and earlier[0] is Phase.GRANTED:
@@ -232,15 +237,16 @@ class RunOwner:
             granted_at=self._clock(),
         )
 
-    def _latest(self, subject: Subject | None) -> tuple[Phase, Authorization] | None:
-        """Return the last authorization of a subject with its phase."""
-        if subject is None:
-            return None
-        latest = parse_canonical(subject.facts).get("authorization")
-        if latest is None:
-            return None
-        stored = self._runtime.subject(Machine.AUTHORIZATION, latest)
-        return None if stored is None else (stored.phase, Authorization.load(stored.body))
+
+def _latest(subject: Subject | None, subjects: SubjectReader) -> tuple[Phase, Authorization] | None:
+    """Return the last authorization of a subject with its phase."""
+    if subject is None:
+        return None
+    latest = parse_canonical(subject.facts).get("authorization")
+    if latest is None:
+        return None
+    stored = subjects.subject(Machine.AUTHORIZATION, latest)
+    return None if stored is None else (stored.phase, Authorization.load(stored.body))
 
 
 _OF_THE_SPINE: Final = frozenset((flow.machine, event) for flow in FLOWS.values() for event in flow.events) | {

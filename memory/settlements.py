@@ -5,7 +5,8 @@ Rules kept here:
 - a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in: the receipt must
   answer this authorization, every record that it names must be there and whole, and the one that was authorized must
   have the bytes that were;
-- what a group needs is read together: one question for receipts, one for records.
+- what a group needs is read together: receipts and, after them, the records that were authorized in one round trip, and
+  what else the receipts name in another.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from records.flows import FLOWS
 from records.ingestion import WorkCompletion
 from records.runtime import Authorization, Command, Move, Subject
 from records.states import Event, Machine, Phase
-from store.ledger.port import LedgerReader
-from store.runtime.port import RuntimeReader
+from store.ledger.port import LedgerReader, answers, records
+from store.runtime.port import SubjectReader
 
 
 class Answer(NamedTuple):
@@ -34,7 +35,7 @@ class Answer(NamedTuple):
 
 
 def read_answers(
-    runtime: RuntimeReader, ledger: LedgerReader, authorization_ids: Sequence[str]
+    runtime: SubjectReader, ledger: LedgerReader, authorization_ids: Sequence[str]
 ) -> dict[str, Answer | VrmError]:
     """Return the answer of each authorization as the Ledger holds it, or why there is none to settle by."""
     subjects = runtime.subjects(Machine.AUTHORIZATION, authorization_ids)
@@ -42,10 +43,14 @@ def read_answers(
     granted = {key: each for key, each in found.items() if isinstance(each, Authorization)}
     missing = {key: each for key, each in found.items() if not isinstance(each, Authorization)}
     receipts: dict[str, AppendReceipt] = {}
+    stored: dict[str, StoredRecord] = {}
     for namespace in sorted({each.namespace for each in granted.values()}):
-        keys = [key for key, each in granted.items() if each.namespace == namespace]
-        receipts |= ledger.receipts(namespace, keys)
-    stored = ledger.get_many({name for receipt in receipts.values() for name in _named(receipt)})
+        mine = {key: each.expected_id for key, each in granted.items() if each.namespace == namespace}
+        answered, written = ledger.both(answers(namespace, mine), records(mine.values()))
+        receipts |= answered
+        stored |= written
+    others = {name for receipt in receipts.values() for name in _named(receipt)} - stored.keys()
+    stored |= ledger.get_many(others) if others else {}
     return missing | {key: _checked(each, receipts.get(key), stored) for key, each in granted.items()}
 
 
@@ -94,12 +99,12 @@ def _require_read_back(
         raise NotFoundError("receipt", authorization.id, "The Ledger has no answer yet; append again.")
     if receipt.permit_digest != authorization.canonical_digest:
         raise IntegrityError("receipt", authorization.id, "The receipt answers another authorization.")
-    records: dict[str, Record] = {}
+    written: dict[str, Record] = {}
     for name in _named(receipt):
         if name not in stored:
             raise IntegrityError("receipt", name, "The receipt names a record that the Ledger does not hold.")
-        records[name] = load(stored[name])
-    return Answer(authorization, receipt, _moved(authorization, receipt, records.get(authorization.expected_id)))
+        written[name] = load(stored[name])
+    return Answer(authorization, receipt, _moved(authorization, receipt, written.get(authorization.expected_id)))
 
 
 def _moved(authorization: Authorization, receipt: AppendReceipt, authorized: Record | None) -> Event:

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from pydantic import ValidationError as PydanticError
 
 from records.canonical import canonical_bytes, domain_digest, normalise
+from records.decisions import AllowedAction
 from records.errors import InvalidInputError, NotFoundError
 
 KnobValue = StrictBool | StrictInt | StrictFloat | StrictStr
@@ -133,6 +134,14 @@ class InterventionCatalog(BaseModel):
             for value in knob.allowed
             if value != knob.default
         )
+
+    @cached_property
+    def settings(self) -> dict[str, tuple[AllowedAction, ...]]:
+        """Every knob with each of its allowed values, in their order, as records hold it."""
+        return {
+            name: tuple(AllowedAction(knob=name, value=value_text(value)) for value in knob.allowed)
+            for name, knob in self.knobs.items()
+        }
 
     def check_change(self, knob: str, value: object) -> None:
         """Refuse a value that `knob` may not take.

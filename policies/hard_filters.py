@@ -17,7 +17,6 @@ Rules kept here (reference order; docs/adr/0060), each stage seeing only what th
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -81,12 +80,15 @@ class Column:
 
     def holds(self, wanted: Iterable[str]) -> Mask:
         """Return which rows hold one of the values."""
-        places = [at for at in (self._place(text) for text in wanted) if at is not None]
-        return np.isin(self.codes, np.array(places, dtype=np.int32))
+        chosen = np.zeros(len(self.values) + 1, dtype=np.bool_)  # the last one is what UNCONSTRAINED points at
+        chosen[[at for at in map(self._place, wanted) if at is not None]] = True
+        return np.asarray(chosen[self.codes])
 
     def _place(self, text: str) -> int | None:
-        at = bisect_left(self.values, text)
-        return at if at < len(self.values) and self.values[at] == text else None
+        try:
+            return self.values.index(text)
+        except ValueError:
+            return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -195,5 +195,4 @@ def _target(card: EvidenceCard) -> AllowedAction:
 
 def _setting(catalog: InterventionCatalog, knob: str, value: KnobValue) -> AllowedAction:
     """Return a setting in the catalog's own spelling, so that 10 and 10.0 are one action."""
-    spelled = next(item for item in catalog.knobs[knob].allowed if item == value)
-    return AllowedAction(knob=knob, value=value_text(spelled))
+    return catalog.settings[knob][catalog.knobs[knob].allowed.index(value)]

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from policies.retrieval_policy import RetrievalProfile
@@ -30,6 +31,9 @@ from records.values import ActionKind, Direction, EffectEstimate, EvidenceStreng
 
 STEPS: Final = 1000
 """Steps of one equivalence margin, of the best fused rank, and of a whole."""
+
+_KEPT: Final = 4096
+"""Exact values that are kept: every decision meets the same rules, and exact arithmetic is slow."""
 
 GRADE_STEPS: Final = {Grade.CONTESTED: 0, Grade.SINGLE: 1, Grade.REPLICATED: 2, Grade.STRONG: 3}
 """The grades as steps, weakest first."""
@@ -52,19 +56,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """A candidate with its features and total; `parts` is what a card shows."""
+    """A candidate with its features, by name, and total."""
 
     record: MemoryRecord
     total: int
-    parts: tuple[ScorePart, ...]
+    features: Mapping[str, int]
 
-    def part(self, feature: str) -> int:
-        """Return one feature.
-
-        Raises:
-            KeyError: there is no such feature.
-        """
-        return {part.feature: part.value for part in self.parts}[feature]
+    @property
+    def parts(self) -> tuple[ScorePart, ...]:
+        """What a card shows: every feature, and the total."""
+        shown = (*self.features.items(), ("total", self.total))
+        return tuple(ScorePart(feature=name, value=value) for name, value in shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,7 @@ def constrained_fields(scope: MemoryScope) -> int:
 
 def advised_gain(effect: EffectEstimate, action: ActionKind) -> Fraction:
     """Return the mean effect as the advice sees it, in the metric's unit: positive means that following it helps."""
-    return _sign(effect, action) * Fraction(effect.mean_delta)
+    return _gain(_sign(effect, action), effect.mean_delta)
 
 
 def advised_downside(effect: EffectEstimate, action: ActionKind) -> Fraction:
@@ -90,9 +92,7 @@ def advised_downside(effect: EffectEstimate, action: ActionKind) -> Fraction:
 
     The prediction interval says so; below three units, where there is none, the range of the units does.
     """
-    bounds = effect.prediction_interval
-    ends = effect.unit_range if bounds is None else (bounds.low, bounds.high)
-    return max(Fraction(0), -min(_sign(effect, action) * Fraction(end) for end in ends))
+    return _downside(_sign(effect, action), _ends(effect))
 
 
 def counter_permille(strength: EvidenceStrength) -> int:
@@ -110,8 +110,7 @@ def rank(candidates: Iterable[Candidate], profile: RetrievalProfile, margin: str
         margin: the contract's equivalence margin, in the metric's unit.
         limit: most cards, at or below the profile's own bound.
     """
-    unit = max(Fraction(margin), Fraction(profile.smallest_margin))
-    scored = [_score(candidate, profile, Fraction(margin), unit) for candidate in candidates]
+    scored = [_score(candidate, profile, margin) for candidate in candidates]
     ordered = sorted(scored, key=lambda item: (-item.total, str(item.record.id)))
     chosen: list[Scored] = []
     lost: Counter[str] = Counter()
@@ -131,7 +130,7 @@ THRESHOLD_REASONS: Final = frozenset({"below_min_gain", "below_min_grade", "belo
 
 def _against(item: Scored, chosen: list[Scored], profile: RetrievalProfile, limit: int) -> Iterator[str]:
     thresholds = profile.thresholds
-    if item.part("gain") < thresholds.min_gain:
+    if item.features["gain"] < thresholds.min_gain:
         yield "below_min_gain"
     if GRADE_STEPS[item.record.strength.grade] < GRADE_STEPS[thresholds.min_grade]:
         yield "below_min_grade"
@@ -145,14 +144,15 @@ def _against(item: Scored, chosen: list[Scored], profile: RetrievalProfile, limi
         yield "beyond_max_items"
 
 
-def _score(candidate: Candidate, profile: RetrievalProfile, margin: Fraction, unit: Fraction) -> Scored:
+def _score(candidate: Candidate, profile: RetrievalProfile, margin: str) -> Scored:
     record, weights = candidate.record, profile.weights
     effect, strength = record.effect, record.strength
-    gain = _steps((advised_gain(effect, record.action) - margin) / unit, profile.gain_cap)
+    sign, yardstick = _sign(effect, record.action), (margin, profile.smallest_margin, profile.gain_cap)
+    gain = _beyond(_gain(sign, effect.mean_delta), *yardstick)
     if record.action is ActionKind.AVOID and gain > 0:
         gain = gain * profile.avoid_share // STEPS
-    downside = _steps((advised_downside(effect, record.action) - margin) / unit, profile.gain_cap)
-    features = {
+    downside = _beyond(_downside(sign, _ends(effect)), *yardstick)
+    weighed = {
         "applicability": (constrained_fields(record.scope), weights.applicability),
         "relevance": (math.floor(STEPS * candidate.relevance), weights.relevance),
         "gain": (gain, weights.gain),
@@ -161,11 +161,10 @@ def _score(candidate: Candidate, profile: RetrievalProfile, margin: Fraction, un
         "support": (min(strength.support_count, profile.support_cap), weights.support),
         "counter": (counter_permille(strength), -weights.counter),
     }
-    total = sum(value * weight for value, weight in features.values())
-    shown = [(name, value) for name, (value, _) in features.items()]
-    shown += [(f"{source}_rank", place) for source, place in candidate.ranks]
-    parts = tuple(ScorePart(feature=name, value=value) for name, value in [*shown, ("total", total)])
-    return Scored(record=record, total=total, parts=parts)
+    total = sum(value * weight for value, weight in weighed.values())
+    features = {name: value for name, (value, _) in weighed.items()}
+    features |= {f"{source}_rank": place for source, place in candidate.ranks}
+    return Scored(record=record, total=total, features=features)
 
 
 def _sign(effect: EffectEstimate, action: ActionKind) -> int:
@@ -174,5 +173,23 @@ def _sign(effect: EffectEstimate, action: ActionKind) -> int:
     return {ActionKind.RECOMMEND: better, ActionKind.AVOID: -better, ActionKind.ABSTAIN: 0}[action]
 
 
-def _steps(value: Fraction, cap: int) -> int:
-    return max(-cap, min(cap, math.floor(STEPS * value)))
+def _ends(effect: EffectEstimate) -> tuple[str, str]:
+    bounds = effect.prediction_interval
+    return effect.unit_range if bounds is None else (bounds.low, bounds.high)
+
+
+@lru_cache(maxsize=_KEPT)
+def _gain(sign: int, mean_delta: str) -> Fraction:
+    return sign * Fraction(mean_delta)
+
+
+@lru_cache(maxsize=_KEPT)
+def _downside(sign: int, ends: tuple[str, str]) -> Fraction:
+    return max(Fraction(0), -min(sign * Fraction(end) for end in ends))
+
+
+@lru_cache(maxsize=_KEPT)
+def _beyond(value: Fraction, margin: str, smallest: str, cap: int) -> int:
+    """Return how far a value lies beyond the margin, in steps of the margin or of the smallest one."""
+    unit = max(Fraction(margin), Fraction(smallest))
+    return max(-cap, min(cap, math.floor(STEPS * (value - Fraction(margin)) / unit)))

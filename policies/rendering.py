@@ -68,7 +68,7 @@ class Section:
 def quoted(text: str, limit: int) -> str:
     """Return a text as a JSON string on one line, at most `limit` characters of it, unable to leave its quotes."""
     cut = text if len(text) <= limit else f"{text[:limit]}…"
-    return "".join(_escaped(character) for character in json.dumps(cut, ensure_ascii=False))
+    return _escaped_text(json.dumps(cut, ensure_ascii=False))
 
 
 def render_card(place: CardPlace, style: Rendering) -> str:
@@ -130,7 +130,13 @@ def _value(text: str, limit: int) -> str:
         plain = len(text) <= limit and json.dumps(json.loads(text), ensure_ascii=False) == text
     except ValueError:
         plain = False
-    return "".join(_escaped(character) for character in text) if plain else quoted(text, limit)
+    return _escaped_text(text) if plain else quoted(text, limit)
+
+
+def _escaped_text(text: str) -> str:
+    if text.isprintable() and _UNSAFE.isdisjoint(text):
+        return text
+    return "".join(map(_escaped, text))
 
 
 def _escaped(character: str) -> str:

@@ -23,7 +23,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from records.errors import InvalidRecordError
 from records.fields import UNSCOPED, Namespace, Timestamp
-from records.models import Id, Model, once, refusal
+from records.models import Id, Model, once, parsed, refusal
 
 
 class Frontier(StrEnum):
@@ -126,7 +126,7 @@ class Kind:
         if len(models) <= 1:
             return (models.pop() if models else self.model).load(payload)
         try:
-            return self._union.validate_json(payload)
+            return parsed(self._union.validate_json, payload)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             if first["loc"]:

@@ -27,7 +27,7 @@ from records.ids import (
     ScopeVariantId,
     TaskScopeId,
 )
-from records.models import Model
+from records.models import Model, once
 from records.values import (
     ActionKind,
     ActorIdentity,
@@ -158,10 +158,10 @@ class EvidenceCard(Model):
     contradicting: tuple[ExperienceId, ...]
     renderer: Name
 
-    @property
+    @once
     def card_id(self) -> CardId:
         """The content id of the card."""
-        return CardId.derive(self.as_json())
+        return CardId.of_bytes(self.canonical)
 
 
 class ScorePart(Model):

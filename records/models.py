@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
@@ -126,13 +126,13 @@ class Model(BaseModel):
 
     @classmethod
     def load(cls, data: bytes | str) -> Self:
-        """Read the model from JSON.
+        """Read the model from JSON; equal bytes that were read lately give the same model, which never changes.
 
         Raises:
             InvalidRecordError: a field is missing, unknown or refused; the first such field is named.
         """
         try:
-            return cls.model_validate_json(data)
+            return parsed(cls.model_validate_json, data)
         except ValidationError as error:
             raise _first_refusal(error) from _cause(error)
 
@@ -177,6 +177,28 @@ class Model(BaseModel):
             return self.__pydantic_serializer__.to_python(self, mode="json", warnings=False)  # type: ignore[no-any-return]  # of a model it is a dict
         except PydanticSerializationError as error:
             raise InvalidRecordError(type(self).__name__, str(error), "Build it by its constructor.") from error
+
+
+_LARGE: Final = 16_384
+"""Length of JSON from which on a model counts as large."""
+
+
+def parsed(read: Callable[[bytes | str], T], data: bytes | str) -> T:
+    """Return what `read` makes of JSON. A model never changes, so equal bytes need not be parsed and checked twice.
+
+    What is kept is bounded: a number of models, of large ones, such as snapshots, a few. A refusal is not kept.
+    """
+    return (_small if len(data) <= _LARGE else _large)(read, data)  # type: ignore[return-value]  # what `read` returns
+
+
+@lru_cache(maxsize=512)
+def _small(read: Callable[[bytes | str], object], data: bytes | str) -> object:
+    return read(data)
+
+
+@lru_cache(maxsize=4)
+def _large(read: Callable[[bytes | str], object], data: bytes | str) -> object:
+    return read(data)
 
 
 @cache

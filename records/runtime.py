@@ -82,7 +82,8 @@ class Authorization(Model):
     def id(self) -> AuthorizationId:
         """The id of the authorization; independent of the payload that it binds."""
         own = {"expected_id", "expected_digest", "proposal_digest", "granted_at"}
-        return AuthorizationId.derive({key: value for key, value in self.as_json().items() if key not in own})
+        projection = {key: value for key, value in self.as_json().items() if key not in own}
+        return AuthorizationId.of_bytes(self.encode(projection))
 
 
 class Subject(Model):

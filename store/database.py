@@ -8,7 +8,7 @@ caller can map it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -97,31 +97,6 @@ def on_table(statement: str, schema: str, table: str, **parts: sql.Composable) -
 def own_sql(statement: str) -> sql.SQL:
     """Mark a statement as ours: it is built from the registries and constants, never from input."""
     return sql.SQL(statement)
-
-
-def read(
-    connection: Connection, statement: sql.SQL, parameters: Sequence[Any], address: tuple[str, str]
-) -> tuple[Connection, list[TupleRow]]:
-    """Run a query outside a transaction; where the server has ended the connection, open another one and run it again.
-
-    Only reads may be repeated like this.
-
-    Args:
-        connection: in autocommit mode.
-        statement: the query.
-        parameters: its parameters.
-        address: connection string and holder, to connect again.
-
-    Returns:
-        The connection to use from now on, and the rows.
-    """
-    try:
-        return connection, connection.execute(statement, parameters).fetchall()
-    except psycopg.OperationalError:
-        if not connection.closed:
-            raise
-    fresh = connect(*address)
-    return fresh, fresh.execute(statement, parameters).fetchall()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ psycopg's own pipeline costs the client 35 to 45 microseconds a statement, this 
 
 from __future__ import annotations
 
+import itertools
 import select
 import struct
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +26,10 @@ from records.errors import IntegrityError, InvalidInputError, VrmError
 from store.database import Connection, translated, translation
 
 
+_NUMBERS: Final = itertools.count(1)
+"""Names of statements are never used twice, on whatever connection."""
+
+
 class Pipeline:
     """The pipeline of one connection; statements stay prepared as long as the connection lives."""
 
@@ -35,17 +40,18 @@ class Pipeline:
         connection.prepare_threshold = None  # what the driver prepares by itself it drops with everything else's
         self._names: dict[str, bytes] = {}
         self._unproven: list[str] = []  # prepared since the last drain; a refusal may have kept the server from it
-        self._made = 0  # names are never used twice
         self._waiting = 0  # results to come
 
     def send(self, statement: str, values: Sequence[Any] = ()) -> None:
-        """Send one of our own statements; `$1` and so on stand for the values.
+        """Send one of our own statements; `$1` and so on stand for the values, of which a list is an array of text.
 
         Raises:
             InvalidInputError: a text cannot be sent as it is.
             UnavailableError: the connection is gone.
         """
-        self._send(statement, [None if value is None else _encoded(value, self._subject) for value in values], None)
+        parameters = [None if value is None else _encoded(value, self._subject) for value in values]
+        formats = [pq.Format.BINARY if type(value) is list else pq.Format.TEXT for value in values]
+        self._send(statement, parameters, formats)
 
     def send_columns(self, statement: str, columns: Iterable[tuple[ArrayOf, Sequence[Any]]]) -> None:
         """Send one of our own statements whose parameters are arrays: the columns of several rows.
@@ -84,6 +90,11 @@ class Pipeline:
             UnavailableError: as for `drain`.
         """
         return [_rows(result) for result in self._results() if result.status == pq.ExecStatus.TUPLES_OK]
+
+    def hand_over(self) -> None:
+        """Have the server begin with what was sent, without waiting for it."""
+        with translated(self._subject):
+            self.connection.pgconn.flush()
 
     def commit(self) -> None:
         """Send COMMIT and wait until everything is durable.
@@ -131,8 +142,7 @@ class Pipeline:
                 self.connection.rollback()
 
     def _prepare(self, statement: str) -> bytes:
-        self._made += 1
-        name = b"vrm_%d" % self._made
+        name = b"vrm_%d" % next(_NUMBERS)
         self.connection.pgconn.send_prepare(name, statement.encode())
         self._waiting += 1
         self._names[statement] = name
@@ -183,10 +193,20 @@ def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
 
 
-def _encoded(value: str | int | bool | bytes, subject: str) -> bytes:
-    if value is True or value is False:
-        return b"true" if value else b"false"
-    data = value if isinstance(value, bytes) else str(value).encode()
+def _encoded(value: str | int | bool | bytes | list[str], subject: str) -> bytes:
+    match value:
+        case str():
+            data = value.encode()
+        case True | False:
+            return b"true" if value else b"false"
+        case int():
+            return b"%d" % value
+        case bytes():
+            data = value
+        case _:
+            if any("\0" in each for each in value):
+                raise InvalidInputError(subject, str(value), "Remove the NUL character.")
+            return texts(value)
     if b"\0" in data:  # libpq takes text up to the first NUL
         raise InvalidInputError(subject, data.decode(), "Remove the NUL character.")
     return data

@@ -7,6 +7,7 @@ inside the lists are of different kinds and are not compared.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -44,8 +45,12 @@ def fuse(lists: Mapping[str, Sequence[str]], *, k: int = K) -> tuple[FusedHit, .
             raise ValueError(f"the list {name!r} holds an id twice")
         for rank, found in enumerate(lists[name], start=1):
             ranks.setdefault(found, []).append((name, rank))
-    hits = (
-        FusedHit(found, sum((Fraction(1, k + rank) for _, rank in places), Fraction(0)), tuple(places))
-        for found, places in ranks.items()
-    )
+    hits = (FusedHit(found, _joined(places, k), tuple(places)) for found, places in ranks.items())
     return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.id)))
+
+
+def _joined(places: Sequence[tuple[str, int]], k: int) -> Fraction:
+    """Return the sum of 1 / (k + rank), over one denominator: a fraction is reduced once, and not after every step."""
+    parts = [k + rank for _, rank in places]
+    whole = math.prod(parts)
+    return Fraction(sum(whole // part for part in parts), whole)

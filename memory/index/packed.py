@@ -60,6 +60,17 @@ class PackedTexts(Sequence[str]):
         at = bisect_left(range(len(self)), wanted, key=self._bytes)
         return at if at < len(self) and self._bytes(at) == wanted else None
 
+    def index(self, text: str, start: int = 0, stop: int | None = None) -> int:
+        """Return the position of `text`, found by search.
+
+        Raises:
+            ValueError: it is not in the list, or not within the bounds.
+        """
+        at = self.find(text)
+        if at is None or at not in range(*slice(start, stop).indices(len(self))):
+            raise ValueError(f"{text!r} is not in the list")
+        return at
+
     def __len__(self) -> int:
         """Return the number of texts."""
         return self.starts.size - 1
@@ -73,4 +84,5 @@ class PackedTexts(Sequence[str]):
         return (self[at] for at in range(len(self)))
 
     def _bytes(self, at: int) -> bytes:
-        return self.blob[self.starts[at] : self.starts[at + 1]].tobytes()
+        starts = self.starts.data  # as a view it gives plain integers
+        return self.blob.data[starts[at] : starts[at + 1]].tobytes()

@@ -20,8 +20,7 @@ import numpy as np
 
 from memory.index.framing import Buffer, view_of
 from memory.recall.memory_index import MemoryIndex, identity_digest
-from memory.retention import denials as ledger_denials
-from memory.retention import input_sources
+from memory.retention import denied_at, input_sources
 from policies.retention import check_retention
 from records.appends import NamespaceHead
 from records.decisions import BlockedTarget, CorruptInputEvidence, RetentionCheck, RetentionEvidence
@@ -32,8 +31,8 @@ from records.snapshots import IndexBuild, KnowledgeMember, KnowledgeSnapshot, Re
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerReader
 
-Denials = Callable[[LedgerReader, str], Iterable[BlockedTarget]]
-"""Reads the sources that retention denies in a namespace now."""
+Denials = Callable[[LedgerReader, NamespaceHead], Iterable[BlockedTarget]]
+"""Reads the sources that retention denies in a namespace that stands at a head."""
 
 
 class ReadableLedger(Protocol):
@@ -84,7 +83,7 @@ def retention_check(
     reader: LedgerReader, head: NamespaceHead, sources: frozenset[str], denials: Denials
 ) -> RetentionCheck:
     """Return the check of an input's sources at the current retention frontier."""
-    return check_retention(head, (each for each in denials(reader, head.namespace) if each.target_id in sources))
+    return check_retention(head, (each for each in denials(reader, head) if each.target_id in sources))
 
 
 def load_input(
@@ -92,7 +91,7 @@ def load_input(
     artifacts: ArtifactStore,
     recall_input_id: RecallInputId,
     *,
-    denials: Denials = ledger_denials,
+    denials: Denials = denied_at,
     data: Buffer | None = None,
 ) -> LoadedInput | UnusableInput:
     """Read a Recall Input and verify it.

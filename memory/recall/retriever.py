@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from memory.index.embedding import Embedder, require_semantic
 from memory.index.framing import Buffer
-from memory.known import load
 from memory.recall.candidates import Gathered, gather, relevance
 from memory.recall.context import Admitted, Recall, Searched, compose_recall
 from memory.recall.document import query_text
@@ -48,9 +47,8 @@ from memory.recall.validation import (
     check_identity,
     check_input,
     check_policy,
-    contract_view,
 )
-from memory.retention import denials as ledger_denials
+from memory.retention import denied_at
 from policies.hard_filters import FilterQuestion, hard_filter
 from policies.ranker import Candidate, Ranking, rank
 from policies.rendering import RENDERER
@@ -69,6 +67,7 @@ from records.errors import InvalidInputError, UnavailableError
 from records.ids import RecallInputId
 from records.knowledge import MemoryRecord
 from store.artifacts import ArtifactStore
+from store.ledger.port import records, standing
 
 Vector = NDArray[np.float32]
 _RELEASE: Final = re.compile(r"@[^+]*")
@@ -101,7 +100,7 @@ class DecisionPointRetriever:
         tokenizer: TokenCounter,
         policy: RetrievalPolicy,
         *,
-        denials: Denials = ledger_denials,
+        denials: Denials = denied_at,
         test_index: bool = False,
     ) -> None:
         """Join the stores with embedder, tokenizer and policy.
@@ -175,26 +174,28 @@ class DecisionPointRetriever:
         self, intent: DecisionIntent, request: RecallRequest, loaded: LoadedInput | UnusableInput, *, replay: bool
     ) -> Admitted | BlockedEvidence:
         """Carry out stages 1 to 3."""
+        refusal: BlockedEvidence | None = check_form(intent, request, self._policy)
+        if refusal is not None:
+            return refusal
         with self._ledger.reading() as reader:
-            refusal: BlockedEvidence | None = check_form(intent, request, self._policy) or check_identity(
-                reader, intent, request
-            )
+            stored, head = reader.both(records([intent.contract_view_id]), standing(intent.namespace))
+            view = check_identity(stored, intent, request)
+            if isinstance(view, MismatchEvidence):
+                return view
             read = loaded.recall_input
-            if read is not None:
-                refusal = refusal or check_input(intent, request, read) or check_policy(read, self._policy)
+            refusal = None if read is None else check_input(intent, request, read) or check_policy(read, self._policy)
             if refusal is not None:
                 return refusal
             if isinstance(loaded, UnusableInput):
                 return loaded.evidence
-            head = reader.namespace_head(intent.namespace)
             check = retention_check(reader, head, loaded.sources, self._denials)
-            margin = contract_view(reader, intent).equivalence_margin
         if check.blocked:
             return RetentionEvidence(check=check)
+        profile, margin = self._policy.require_profile(request.decision_point), view.equivalence_margin
         return (
             check_exposure(loaded.index, intent.namespace, self._policy.private_visibilities)
             or (None if replay else self._other_embedder(loaded))
-            or Admitted(intent, request, loaded, self._policy.require_profile(request.decision_point), check, margin)
+            or Admitted(intent, request, loaded, profile, check, margin)
         )
 
     def _other_embedder(self, loaded: LoadedInput) -> MismatchEvidence | None:
@@ -248,7 +249,7 @@ class DecisionPointRetriever:
             payload = stored[each].payload if each in stored else ""
             if digest_bytes(payload.encode()) != loaded.index.payload_digest(loaded.index.search.row(each)):
                 return CorruptInputEvidence(attempted=each, finding="memory-record.payload")
-            record = load(stored[each])
+            record = stored[each].load()
             if not isinstance(record, MemoryRecord):
                 return CorruptInputEvidence(attempted=each, finding="memory-record.kind")
             records[each] = record

@@ -7,17 +7,17 @@ content; bytes that are no request at all are blocked too, under the digest of t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 import numpy as np
 from pydantic import ValidationError
 
-from memory.known import load
 from memory.recall.memory_index import MemoryIndex
 from policies.hard_filters import Mask
 from policies.planner import allowed_action_digest
 from policies.retrieval_policy import RetrievalPolicy
+from records.appends import StoredRecord
 from records.canonical import digest_bytes
 from records.decisions import (
     BlockedEvidence,
@@ -29,11 +29,9 @@ from records.decisions import (
     MismatchEvidence,
     RecallRequest,
 )
-from records.errors import NotFoundError
 from records.ids import IntentId, RecallInputId
 from records.snapshots import RecallInput
 from records.values import RecallRequirement
-from store.ledger.port import LedgerReader
 
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_.:/+-]")
 _NAME_LENGTH: Final = 200
@@ -69,8 +67,13 @@ def check_form(
     return InvalidRequestEvidence(fields=fields) if fields else None
 
 
-def check_identity(reader: LedgerReader, intent: DecisionIntent, request: RecallRequest) -> MismatchEvidence | None:
-    """Return the first identity that intent, request and contract view do not share, or None."""
+def check_identity(
+    stored: Mapping[str, StoredRecord], intent: DecisionIntent, request: RecallRequest
+) -> DecisionContractView | MismatchEvidence:
+    """Return the contract view, or the first identity that it, intent and request do not share.
+
+    `stored` holds the view that the intent binds, if the Ledger does.
+    """
     pairs = (
         (intent.id, request.intent_id),
         (intent.decision_point.value, request.decision_point.value),
@@ -81,13 +84,14 @@ def check_identity(reader: LedgerReader, intent: DecisionIntent, request: Recall
     wrong = next(((str(want), str(met)) for want, met in pairs if want != met), None)
     if wrong is not None:
         return _mismatch("blocked_identity_mismatch", *wrong)
-    try:
-        metric = contract_view(reader, intent).primary_metric
-    except NotFoundError:
+    row = stored.get(intent.contract_view_id)
+    view = None if row is None else row.load()
+    if not isinstance(view, DecisionContractView) or view.namespace != intent.namespace:
         return _mismatch("blocked_identity_mismatch", str(intent.contract_view_id), "none")
-    if metric != request.metric:
-        return _mismatch("blocked_identity_mismatch", metric.canonical.decode(), request.metric.canonical.decode())
-    return None
+    if view.primary_metric != request.metric:
+        expected, met = view.primary_metric.canonical.decode(), request.metric.canonical.decode()
+        return _mismatch("blocked_identity_mismatch", expected, met)
+    return view
 
 
 def check_input(
@@ -129,19 +133,6 @@ def check_exposure(index: MemoryIndex, namespace: str, private: Iterable[str]) -
         members = _redacted(index, hidden)
         return ExposureEvidence(reason="blocked_private_exposure", rule="evaluator_private", members=members)
     return None
-
-
-def contract_view(reader: LedgerReader, intent: DecisionIntent) -> DecisionContractView:
-    """Return the contract view that an intent binds.
-
-    Raises:
-        NotFoundError: the Ledger does not hold it in the intent's namespace.
-    """
-    stored = reader.get(intent.contract_view_id)
-    view = None if stored is None else load(stored)
-    if not isinstance(view, DecisionContractView) or view.namespace != intent.namespace:
-        raise NotFoundError("contract_view", str(intent.contract_view_id), "Append it together with the intent.")
-    return view
 
 
 def _wrong_fields(intent: DecisionIntent, request: RecallRequest, policy: RetrievalPolicy) -> Iterator[str]:

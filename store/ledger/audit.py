@@ -26,7 +26,7 @@ from store.database import own_sql, translated
 from store.ledger.memory import MemoryReader
 from store.ledger.port import LedgerReader
 from store.ledger.projections import Children, children_of
-from store.ledger.reader import HEAD_COLUMNS, JOURNAL_COLUMNS, PostgresReader
+from store.ledger.reader import HEAD_COLUMNS, JOURNAL_COLUMNS, MomentReader, PostgresReader
 from store.ledger.schema import SCHEMA, column_names
 
 _FETCH: Final = 500
@@ -122,6 +122,8 @@ def open_scan(reader: LedgerReader) -> LedgerScan:
 
 class _PostgresScan:
     def __init__(self, reader: PostgresReader) -> None:
+        if isinstance(reader, MomentReader):
+            reader.begin()
         self._connection = reader._connection  # noqa: SLF001  # one adapter in two modules; the seam has no raw reads
         self._lock = threading.Lock()
         self._streams = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from records.appends import AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
 from records.base import KINDS, Child, Kind, Record
@@ -18,9 +18,12 @@ from records.errors import IntegrityError, VrmError
 from records.knowledge import GENESIS, HeadMove
 from records.models import noun_of
 from store.ledger.engine import Placed, commit_group
-from store.ledger.port import Epoch, FindValue, LedgerReader, Request, fenced, require_prefix
+from store.ledger.port import Asked, Epoch, FindValue, LedgerReader, Request, fenced, require_prefix
 from store.ledger.projections import columns_of, references_of
 from store.ledger.schema import column_names
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 class _State:
@@ -43,6 +46,11 @@ class MemoryReader:
     def __init__(self, state: _State) -> None:
         """Read `state`, which the caller keeps from changing meanwhile."""
         self._state = state
+
+    def both(self, first: Asked[A], second: Asked[B]) -> tuple[A, B]:
+        """Answer two questions."""
+        one, other = (getattr(self, each.getter)(*each.given, **each.equal) for each in (first, second))
+        return one, other
 
     def get(self, record_id: str) -> StoredRecord | None:
         """Return a record by id."""

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Final, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from records.appends import Append, AppendReceipt, Head, JournalRow, NamespaceHead, StoredRecord
 from records.decisions import RetentionCheck
@@ -28,9 +28,44 @@ _ID_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-:")
 FindValue = str | int | bool | Sequence[str] | None
 """What a column may be compared with; a sequence means any of its members."""
 
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@dataclass(frozen=True)
+class Asked(Generic[A]):
+    """A question that waits to be asked: the name of a getter of `LedgerReader` and what it is given."""
+
+    getter: str
+    given: tuple[Any, ...]
+    equal: Mapping[str, FindValue] = field(default_factory=dict)
+
+
+def records(record_ids: Iterable[str]) -> Asked[dict[str, StoredRecord]]:
+    """Ask for the records among `record_ids` that exist, by id."""
+    return Asked("get_many", (tuple(record_ids),))
+
+
+def matching(noun: str, namespace: str, **equal: FindValue) -> Asked[list[StoredRecord]]:
+    """Ask for the records of a kind whose indexed columns equal the values given."""
+    return Asked("find", (noun, namespace), equal)
+
+
+def standing(namespace: str) -> Asked[NamespaceHead]:
+    """Ask where the journal of a namespace stands."""
+    return Asked("namespace_head", (namespace,))
+
+
+def answers(namespace: str, permit_keys: Iterable[str]) -> Asked[dict[str, AppendReceipt]]:
+    """Ask for the receipts among `permit_keys` that exist, by permit key."""
+    return Asked("receipts", (namespace, tuple(permit_keys)))
+
 
 class LedgerReader(Protocol):
     """Read access; every list is in journal order."""
+
+    def both(self, first: Asked[A], second: Asked[B]) -> tuple[A, B]:
+        """Answer two questions in one round trip; the second is of the moment of the first, or of a later one."""
 
     def get(self, record_id: str) -> StoredRecord | None:
         """Return a record by id."""

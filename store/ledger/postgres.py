@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
-
-import psycopg
+from typing import Final
 
 from records.appends import AppendReceipt
 from records.errors import FencedError, UnavailableError, VrmError
-from store.database import Connection, connect, own_sql, read, translated
+from store.database import connect, translated
 from store.ledger.engine import commit_group, commit_together
 from store.ledger.port import Epoch, LedgerReader, Request
-from store.ledger.reader import PostgresReader
+from store.ledger.reader import MomentReader, PostgresReader
 from store.ledger.schema import DEFINITION, SCHEMA
 from store.ledger.writing import PostgresTransaction, Remembered, TrustingTransaction
 from store.owners import Writer, ended, opened
@@ -34,19 +32,14 @@ class PostgresLedger(PostgresReader):
 
     def __init__(self, dsn: str, holder: str) -> None:
         """Connect as the application role of the Ledger; `holder` names the process in the server's activity view."""
-        super().__init__(connect(dsn, holder))
+        super().__init__(connect(dsn, holder), (dsn, holder))
         self._dsn = dsn
         self._holder = holder
         self._writer = Writer(dsn, holder, (SCHEMA, DEFINITION.revision))
         self._pipeline: Pipeline | None = None
-        self._idle: list[Connection] = []  # of readers that are done, for the next ones
+        self._idle: list[MomentReader] = []  # readers that are done, for the next readings
         self._remembered = Remembered()
         self._trusting = True
-
-    def _rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._lock, translated("ledger"):
-            self._connection, rows = read(self._connection, own_sql(statement), parameters, (self._dsn, self._holder))
-            return rows
 
     def claim(self, resource: str, holder: str) -> Epoch:
         """Take ownership of a resource."""
@@ -99,39 +92,37 @@ class PostgresLedger(PostgresReader):
     @contextmanager
     def reading(self) -> Iterator[LedgerReader]:
         """Open one read transaction on a connection that is its own meanwhile."""
-        with translated("ledger"):
-            connection = self._for_reading()
-            try:
-                with connection.transaction():
-                    yield PostgresReader(connection)
-            except BaseException:
-                connection.close()
-                raise
-            if len(self._idle) < _IDLE:
-                self._idle.append(connection)
-            else:
-                connection.close()
+        reader = self._for_reading()
+        try:
+            with translated("ledger"):
+                yield reader
+            reader.end()
+        except BaseException:
+            reader.close()
+            raise
+        if len(self._idle) < _IDLE:
+            self._idle.append(reader)
+        else:
+            reader.close()
 
     def table_counts(self) -> Mapping[str, int]:
         """Return the number of records of each kind."""
-        rows = self._rows(f"SELECT noun, count(*) FROM {SCHEMA}.ledger_commits_v1 GROUP BY noun")
-        return dict(sorted(rows))
+        statement = f"SELECT noun, count(*) FROM {SCHEMA}.ledger_commits_v1 GROUP BY noun"
+        (rows,) = self._ask([(statement, [])])
+        return {str(noun): int(number or 0) for noun, number in sorted(rows, key=str)}
 
-    def _for_reading(self) -> Connection:
-        """Return a connection that is idle, or a new one: to connect costs more than most of what is read."""
+    def _for_reading(self) -> MomentReader:
+        """Return a reader that is idle, or a new one: to connect costs more than most of what is read."""
         while self._idle:
-            connection = self._idle.pop()
-            if not ended(connection):
-                return connection
-            connection.close()
-        connection = connect(self._dsn, f"{self._holder} reader")
-        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        connection.read_only = True
-        return connection
+            reader = self._idle.pop()
+            if not ended(reader._connection):  # noqa: SLF001  # a base class of this one
+                return reader
+            reader.close()
+        return MomentReader(connect(self._dsn, f"{self._holder} reader"))
 
     def close(self) -> None:
         """Close all connections."""
-        self._connection.close()
-        for connection in self._idle:
-            connection.close()
+        super().close()
+        for reader in self._idle:
+            reader.close()
         self._writer.close()

@@ -29,9 +29,10 @@ from store import owners
 from store.database import translated
 from store.ledger.engine import Placed
 from store.ledger.projections import children_of, column_row, references_of
-from store.ledger.reader import HEAD_COLUMNS, NAMESPACE_COLUMNS, PostgresReader
+from store.ledger.reader import HEAD_COLUMNS, NAMESPACE_COLUMNS, LedgerQuestions, head_of
 from store.ledger.schema import CHILD_TABLES, JOURNAL, RECEIPTS, RECORD_TABLES, SCHEMA, metadata
-from store.pipeline import ArrayOf, Pipeline, booleans, integers, texts
+from store.pipeline import ArrayOf, Pipeline, Row, booleans, integers, texts
+from store.questions import Question
 from store.recent import Recent
 
 _KEPT: Final = 10_000
@@ -74,7 +75,7 @@ class Remembered:
         return found
 
 
-class PostgresTransaction(PostgresReader):
+class PostgresTransaction(LedgerQuestions):
     """One open write transaction that asks the server what is there; see `store.ledger.engine.LedgerTransaction`.
 
     Attributes:
@@ -85,19 +86,25 @@ class PostgresTransaction(PostgresReader):
 
     def __init__(self, pipeline: Pipeline, *, begun: bool = False) -> None:
         """Work on the pipeline's connection; `begun` says whether its transaction is open already."""
-        super().__init__(pipeline.connection)
         self._pipeline = pipeline
+        self._connection = pipeline.connection
         self._begun = begun
         self._rows_of: dict[sa.Table, list[Sequence[Any]]] = {}
         self._awaited: set[str] = set()
         self._unsaved: dict[str, NamespaceHead] = {}
+        self._standing: dict[str, NamespaceHead] = {}  # where the locked journals stand
         self.moved: dict[str, NamespaceHead] = {}
         self.written: dict[str, tuple[int, str]] = {}
         self.met: dict[str, tuple[int, str]] = {}
 
-    def _rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        self.settle()
-        return super()._rows(statement, parameters)
+    def _ask(self, questions: Sequence[Question]) -> list[list[Row]]:
+        self.begin()
+        self._send_rows()
+        with translated("ledger"):
+            for statement, values in questions:
+                self._pipeline.send(statement, values)
+        found = self._pipeline.answers()
+        return found[len(found) - len(questions) :]  # those before are of what opened the transaction
 
     def begin(self) -> None:
         """Open the transaction, if it is not open yet."""
@@ -145,19 +152,24 @@ class PostgresTransaction(PostgresReader):
 
     def lock_namespaces(self, namespaces: Sequence[str]) -> dict[str, NamespaceHead]:
         """Lock the journals of the namespaces, in the order given."""
-        statement = f"SELECT {NAMESPACE_COLUMNS} FROM {SCHEMA}.namespace_heads WHERE namespace = %s FOR UPDATE"
+        statement = f"SELECT {NAMESPACE_COLUMNS} FROM {SCHEMA}.namespace_heads WHERE namespace = $1 FOR UPDATE"
         heads = {}
         for name in namespaces:
-            rows = self._rows(statement, [name])
+            (rows,) = self._ask([(statement, [name])])
             if not rows:
                 fresh = NamespaceHead(namespace=name)
                 self._pipeline.send(
                     f"INSERT INTO {SCHEMA}.namespace_heads VALUES ($1, 0, $2, 0, 0, 0) ON CONFLICT DO NOTHING",
                     [name, fresh.chain_digest],
                 )
-                rows = self._rows(statement, [name])
-            heads[name] = NamespaceHead(*rows[0])
+                (rows,) = self._ask([(statement, [name])])
+            heads[name] = head_of(rows[0])
+        self._standing |= heads
         return heads
+
+    def namespace_head(self, namespace: str) -> NamespaceHead:
+        """Return where the journal of a namespace stands; where it is locked, nobody else moves it."""
+        return self._standing.get(namespace) or super().namespace_head(namespace)
 
     def answered(self, namespace: str, permit_keys: Sequence[str]) -> dict[str, AppendReceipt]:
         """Return the receipts that permits have got."""
@@ -165,8 +177,9 @@ class PostgresTransaction(PostgresReader):
 
     def stored(self, record_ids: Iterable[str]) -> dict[str, tuple[int, str]]:
         """Return position and payload digest of those records that exist."""
-        statement = f"SELECT id, position, payload_digest FROM {SCHEMA}.ledger_commits_v1 WHERE id = ANY(%s)"
-        self.met = {row[0]: (row[1], row[2]) for row in self._rows(statement, [sorted(record_ids)])}
+        statement = f"SELECT id, position, payload_digest FROM {SCHEMA}.ledger_commits_v1 WHERE id = ANY($1)"
+        (rows,) = self._ask([(statement, [sorted(record_ids)])])
+        self.met = {str(row[0]): (int(row[1] or 0), str(row[2])) for row in rows}
         return dict(self.met)
 
     @contextmanager
@@ -215,22 +228,23 @@ class PostgresTransaction(PostgresReader):
         fresh: list[Any] = [move.scope_variant_id, namespace, move.event_id, move.memory_id, move.disposition.value]
         if move.expected == GENESIS:
             statement = (
-                f"INSERT INTO {SCHEMA}.scope_variant_heads ({HEAD_COLUMNS}) VALUES (%s, %s, %s, %s, %s, 1) "
+                f"INSERT INTO {SCHEMA}.scope_variant_heads ({HEAD_COLUMNS}) VALUES ($1, $2, $3, $4, $5, 1) "
                 "ON CONFLICT DO NOTHING"
             )
             return self._changes_one(statement, fresh)
         statement = (
-            f"UPDATE {SCHEMA}.scope_variant_heads SET event_id = %s, memory_id = %s, disposition = %s, "
-            "version = version + 1 WHERE scope_variant_id = %s AND namespace = %s AND event_id = %s"
+            f"UPDATE {SCHEMA}.scope_variant_heads SET event_id = $1, memory_id = $2, disposition = $3, "
+            "version = version + 1 WHERE scope_variant_id = $4 AND namespace = $5 AND event_id = $6"
         )
         return self._changes_one(statement, [*fresh[2:], *fresh[:2], move.expected])
 
     def save_namespace(self, head: NamespaceHead) -> None:
         """Write where the journal of a namespace now stands, at the latest before something is read."""
-        self._unsaved[head.namespace] = self.moved[head.namespace] = head
+        self._unsaved[head.namespace] = self._standing[head.namespace] = self.moved[head.namespace] = head
 
     def _changes_one(self, statement: str, parameters: Sequence[Any]) -> bool:
-        return len(self._rows(f"{statement} RETURNING version", parameters)) == 1
+        (rows,) = self._ask([(f"{statement} RETURNING version", parameters)])
+        return len(rows) == 1
 
 
 class TrustingTransaction(PostgresTransaction):
@@ -285,6 +299,7 @@ class TrustingTransaction(PostgresTransaction):
             super().check_fences([self._fence])
             return super().lock_namespaces(namespaces)
         self._trusted = {name: (*self._fence, head.chain_digest) for name, head in heads.items()}
+        self._standing |= heads
         return heads
 
     def answered(self, namespace: str, permit_keys: Sequence[str]) -> dict[str, AppendReceipt]:  # noqa: ARG002

@@ -25,7 +25,7 @@ def scan_subjects(reader: RuntimeReader, machine: Machine, phases: Iterable[Phas
         return
     statement = (
         f"SELECT {', '.join(COLUMNS)} FROM {SCHEMA}.{table_name(machine)} "
-        f"WHERE phase = ANY(%s) AND id > %s ORDER BY id LIMIT {_PAGE}"
+        f"WHERE phase = ANY($1) AND id > $2 ORDER BY id LIMIT {_PAGE}"
     )
     wanted, after = [phase.value for phase in phases], ""
     while rows := reader._rows(statement, [wanted, after]):  # noqa: SLF001  # one adapter in two modules

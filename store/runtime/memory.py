@@ -21,6 +21,11 @@ class MemoryRuntime:
         self._owners: dict[str, int] = {}
         self._lock = threading.RLock()
 
+    @property
+    def remembered(self) -> MemoryRuntime:
+        """Reads of what is there: it is all in memory."""
+        return self
+
     def subject(self, machine: Machine, subject_id: str) -> Subject | None:
         """Return one subject."""
         return self._subjects.get((machine, subject_id))

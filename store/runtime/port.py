@@ -19,14 +19,18 @@ from records.states import Machine, Phase
 from store.ledger.port import Epoch
 
 
-class RuntimeReader(Protocol):
-    """Read access to the Runtime; all that the commit coordinator ever gets."""
+class SubjectReader(Protocol):
+    """Read access to subjects whose ids are known."""
 
     def subject(self, machine: Machine, subject_id: str) -> Subject | None:
         """Return one subject."""
 
     def subjects(self, machine: Machine, subject_ids: Iterable[str]) -> dict[str, Subject]:
         """Return those subjects that exist, by id."""
+
+
+class RuntimeReader(SubjectReader, Protocol):
+    """Read access to the Runtime; all that the commit coordinator ever gets."""
 
     def find(
         self, machine: Machine, phases: Iterable[Phase] = (), run_id: str | Sequence[str] | None = None
@@ -42,6 +46,14 @@ class RuntimeReader(Protocol):
 
 class RuntimeStore(RuntimeReader, Protocol):
     """The Runtime as a run owner sees it."""
+
+    @property
+    def remembered(self) -> SubjectReader:
+        """Reads that may be answered by what this owner wrote or met last.
+
+        They are true as long as it owns the subjects. Who acts on them does so by `apply`, which notices if they are
+        not; nobody is refused anything by them. A body is true in any case, for it never changes.
+        """
 
     def claim(self, resource: str, holder: str) -> Epoch:
         """Take ownership of a resource; whoever owned it before is refused from its next statement on."""

@@ -180,12 +180,11 @@ class TestOwners:
         assert (second.number, backend(store)) == (first.number + 1, pid)
 
     def test_owner_is_recorded_with_its_backend(self, pg: Writer, store: PostgresLedger) -> None:
-        rows = store._rows(
+        statement = (
             "SELECT o.holder, o.backend_pid, o.backend_start = a.backend_start::text FROM ledger.owners o "
-            "JOIN pg_stat_activity a ON a.pid = o.backend_pid WHERE o.resource = %s",
-            [pg.epoch.resource],
+            "JOIN pg_stat_activity a ON a.pid = o.backend_pid WHERE o.resource = $1"
         )
-        assert rows == [("test", backend(store), True)]
+        assert store._ask([(statement, [pg.epoch.resource])]) == [[("test", str(backend(store)), "t")]]
 
 
 class TestLostConnections:

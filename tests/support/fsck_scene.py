@@ -5,11 +5,10 @@ What a case damages is rolled back, so no case can hide behind another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -22,6 +21,7 @@ from store.install import Definition
 from store.ledger.postgres import PostgresLedger
 from store.ledger.reader import PostgresReader
 from store.ledger.schema import DEFINITION as LEDGER
+from store.questions import Questions
 from store.runtime.postgres import PostgresRuntime, PostgresRuntimeReader
 from store.runtime.schema import DEFINITION as RUNTIME
 from store.server import DatabaseUrls
@@ -110,10 +110,7 @@ class _Reader(PostgresRuntimeReader):
     """The Runtime as a transaction that damaged it sees it."""
 
     def __init__(self, connection: Connection) -> None:  # it opens no connection of its own
-        self._connection = connection
-
-    def _rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._connection.execute(sql.SQL(statement), parameters).fetchall()
+        self._questions = Questions(connection, "runtime")
 
 
 def named(report: FsckReport, code: Code) -> set[str]:

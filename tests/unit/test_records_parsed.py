@@ -1,4 +1,4 @@
-"""A row that was read before gives the record that it gave; a row that differs anywhere is read anew."""
+"""Bytes that were parsed before give the model that they gave; a row that differs anywhere is checked anew."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from memory import known
 from records.appends import StoredRecord
 from records.base import Record
 from records.errors import IntegrityError, InvalidRecordError
@@ -28,9 +27,9 @@ def row(**changes: Any) -> StoredRecord:
 
 
 def test_the_same_row_is_parsed_once() -> None:
-    first = known.load(row())
-    assert known.load(row()) is first
-    assert first == row().load()
+    first = row().load()
+    assert row().load() is first
+    assert first.sealed is row().load().sealed
 
 
 @pytest.mark.parametrize(
@@ -44,13 +43,13 @@ def test_the_same_row_is_parsed_once() -> None:
     ],
 )
 def test_a_row_that_was_changed_is_refused_however_often(changes: dict[str, Any], error: type[Exception]) -> None:
-    known.load(row())
+    row().load()
     for _ in range(2):
         with pytest.raises(error):
-            known.load(row(**changes))
+            row(**changes).load()
 
 
 def test_a_large_record_is_kept_as_well() -> None:
     experience = make_evidence("known")[-1]
     large = row_of(experience.model_copy(update={"analysis": "much " * 10_000 + "said"}))
-    assert known.load(large) is known.load(replace(large))
+    assert large.load() is replace(large).load()
