@@ -12,6 +12,7 @@ Rules checked here:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from evaluation.simulation.world import World
@@ -74,7 +75,7 @@ class BetweenCheck:
         if subject.machine is Machine.DECISION:
             yield from self._decision(subject)
         elif subject.machine is Machine.HANDOFF and subject.phase is Phase.BOUND:
-            yield from self._queued(str(parse_canonical(subject.body)["work_item_id"]))
+            yield from self._queued(str(_parsed(subject.body)["work_item_id"]))
         elif subject.machine is Machine.ACTIVITY and subject.phase is Phase.COMMITTED:
             yield from self._completed(subject)
         if subject.machine in _OF_A_RUN and subject.version == 1:
@@ -101,7 +102,7 @@ class BetweenCheck:
 
     def _granted(self, subject: Subject, body: Authorization) -> Iterator[str]:
         moved = self._world.runtime.subject(body.machine, body.subject_id)
-        if moved is None or parse_canonical(moved.facts).get("authorization") != subject.id:
+        if moved is None or _parsed(moved.facts).get("authorization") != subject.id:
             yield "its subject does not know of it"
         elif (moved.machine, moved.phase) not in WAITING:
             yield f"its subject is at {moved.phase} and does not wait"
@@ -115,7 +116,7 @@ class BetweenCheck:
 
     def _waits(self, subject: Subject) -> Iterator[str]:
         """A subject waits exactly while the authorization that it names is granted."""
-        name = parse_canonical(subject.facts).get("authorization")
+        name = _parsed(subject.facts).get("authorization")
         found = None if name is None else self._world.runtime.subject(Machine.AUTHORIZATION, str(name))
         granted = found is not None and found.phase is Phase.GRANTED
         if granted != ((subject.machine, subject.phase) in WAITING):
@@ -138,7 +139,7 @@ class BetweenCheck:
                 yield f"there is no {noun} of {item}"
 
     def _completed(self, subject: Subject) -> Iterator[str]:
-        item = parse_canonical(subject.body).get("work_item_id")
+        item = _parsed(subject.body).get("work_item_id")
         if item is not None and not self._held("distillation-work-completion", "work_item_id", str(item)):
             yield f"there is no completion of {item}"
 
@@ -181,6 +182,12 @@ class BetweenCheck:
         if subject.id not in self._bodies:
             self._bodies[subject.id] = Authorization.load(subject.body)
         return self._bodies[subject.id]
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Any:
+    """Return facts or a body, which nobody changes."""
+    return parse_canonical(text)
 
 
 def unsettled(world: World) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from evaluation.simulation.faults import Fate, Fault, Step
-from evaluation.simulation.strands import Strand
+from evaluation.simulation.strands import Steps
 from evaluation.simulation.world import COORDINATOR, HEADS, RESOURCES, RUN_OWNER, World
 from memory.campaigns import HeadsPort
 from memory.heads import Reservation
@@ -36,7 +36,7 @@ Told = Callable[[str, Step, Fate, str], None]
 class Line:
     """One participant's way to the ports."""
 
-    def __init__(self, world: World, strand: Strand[Step, Fate], told: Told, post: Callable[[Line, Any], None]) -> None:
+    def __init__(self, world: World, strand: Steps[Step, Fate], told: Told, post: Callable[[Line, Any], None]) -> None:
         """Call as `strand`; `post` takes a call that is to be delivered later."""
         self.world = world
         self._strand = strand

@@ -15,6 +15,7 @@ from evaluation.bench.corpus import CATALOG, CONTRACT, METRIC, SPACE
 from evaluation.simulation.world import OpenLedger
 from memory.distillation.view import Policies
 from memory.index.embedding import HashEmbedder
+from memory.leases import admission, completion
 from memory.snapshots import (
     KnowledgeSnapshotBuilder,
     RecallInputSnapshotBuilder,
@@ -41,7 +42,7 @@ from records.decisions import (
     memory_binding,
 )
 from records.flows import Authority, Transition
-from records.ids import ContextId, ContractId, ContractViewId, IntentId, RecallInputId
+from records.ids import ContextId, ContractId, ContractViewId, IntentId, RecallInputId, RunId
 from records.outcomes import (
     DecisionStatus,
     OutcomeReason,
@@ -49,7 +50,7 @@ from records.outcomes import (
     SourceStatus,
     TerminalReason,
 )
-from records.runtime import RunBody, activity_id
+from records.runtime import Command, RunBody, activity_id
 from records.states import Machine
 from records.values import (
     ActorIdentity,
@@ -176,6 +177,19 @@ def contract_view() -> DecisionContractView:
     )
 
 
+@lru_cache(maxsize=64)
+def admitted(key: str, slot: str) -> Command:
+    """Return the command that admits a scientific Run with one Activity."""
+    return admission(study(key), [slot])
+
+
+@lru_cache(maxsize=64)
+def completed(run_id: RunId) -> Command:
+    """Return the command that completes a Run."""
+    return completion(run_id)
+
+
+@lru_cache(maxsize=64)
 def study(key: str) -> RunBody:
     """Return the specification of a scientific Run."""
     return RunBody(

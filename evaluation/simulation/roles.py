@@ -22,7 +22,6 @@ from memory.closure import ClosurePorts, RunClosure
 from memory.commands import RunCommands
 from memory.distillation.distiller import KnowledgeDistiller
 from memory.distillation.view import View, read_view
-from memory.leases import admission, completion
 from memory.ports import all_good
 from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
 from memory.spine import Spine
@@ -80,7 +79,7 @@ def decide(subject: Decision) -> Role:
 
 def _decided(line: Line, subject: Decision) -> bool:
     """Go one step of the spine further; true once nothing is left to do."""
-    line.owner.apply([admission(subject.run, [material.SLOT])])
+    line.owner.apply([material.admitted(subject.run.admission_key, material.SLOT)])
     for _ in range(PASSES):
         found = line.world.runtime.subject(Machine.DECISION, str(subject.intent.id))
         if found is not None and found.phase in {Phase.OUTCOME_COMMITTED, Phase.RETIRED}:
@@ -144,7 +143,7 @@ def append_evidence(run: RunBody, trials: tuple[tuple[Record, ...], ...]) -> Rol
 
 
 def _appended(line: Line, run: RunBody, trials: tuple[tuple[Record, ...], ...]) -> bool:
-    all_good(line.owner.apply([admission(run, ["sweep"])]))
+    all_good(line.owner.apply([material.admitted(run.admission_key, "sweep")]))
     appends = [Append.direct(Transition.APPEND_EVIDENCE, f"trial/{each[-1].id}", each) for each in trials]
     all_good(spine_of(line).direct(appends))
     return True
@@ -224,7 +223,7 @@ def finish(runs: tuple[RunBody, ...]) -> Role:
         for _ in range(2):
             present = [run for run in runs if line.world.runtime.subject(Machine.RUN, run.id)]
             if present:
-                line.owner.apply([completion(run.id) for run in present])
+                line.owner.apply([material.completed(run.id) for run in present])
             line.wait("for the Runs")
 
     return role

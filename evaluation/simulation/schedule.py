@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from evaluation.simulation import material, roles, trials
 from evaluation.simulation.beginnings import Begins, beginning
@@ -20,8 +20,9 @@ from evaluation.simulation.ending import check_ending
 from evaluation.simulation.faults import Fate, Fault, FaultPlan, Step
 from evaluation.simulation.invariants import LedgerCheck, RuntimeCheck
 from evaluation.simulation.lines import Line
+from evaluation.simulation.remembering import remembering
 from evaluation.simulation.roles import Named, Role
-from evaluation.simulation.strands import Hands, Strand
+from evaluation.simulation.strands import Gone, Hands, Straight, Strand
 from evaluation.simulation.world import RESOURCES, Parts, World
 from records.errors import VrmError
 from records.runtime import RunBody
@@ -37,12 +38,11 @@ _THOROUGH: Final = {Begins.EMPTY: 4, Begins.ASSIGNED: 10, Begins.EVIDENCE: 10}
 """The integrity check runs over one in so many schedules; it costs as much as the schedule, or more with evidence."""
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One line of a history."""
 
     who: str
-    what: str
+    what: Step
     fault: Fault | None
     outcome: str
 
@@ -190,13 +190,14 @@ class Schedule:
 
     def run(self) -> Verdict:
         """Run to the end, or to the first violation."""
-        try:
-            self._disturbed()
-            if not self._world.complaints:
-                self._closing()
-        finally:
-            for strand, _ in self._running:
-                strand.end()
+        with remembering():
+            try:
+                self._disturbed()
+                if not self._world.complaints:
+                    self._closing()
+            finally:
+                for strand, _ in self._running:
+                    strand.end()
         self.verdict.violations = list(self._world.complaints)
         self.verdict.faults = dict(sorted(self._world.faults.items()))
         return self.verdict
@@ -231,17 +232,31 @@ class Schedule:
         scanner = Named("scanner", roles.recover)
         late, self._couriers = self._couriers, []
         for named in (scanner, *self._cast.closing, *late, scanner):
+            self._alone(named)
             if self._world.complaints:
                 return
-            self._begin(named)
-            while self._running and not self._world.complaints:
-                self._step(0, Fate())
-                if self.verdict.steps > LIMIT:
-                    self._world.complain(f"{named.name} does not come to an end")
         thorough = self.verdict.seed % _THOROUGH[self._cast.begins] == 0
         self._ledger.changed(whole=True)
         if not self._world.complaints:
             check_ending(self._world, self._cast.driven, thorough=thorough)
+
+    def _alone(self, named: Named) -> None:
+        """Let somebody do all of its work, step by step and without a fault."""
+
+        def between() -> None:
+            self._check()
+            if self.verdict.steps > LIMIT:
+                self._world.complain(f"{named.name} does not come to an end")
+            if self._world.complaints:
+                raise Gone
+
+        try:
+            named.role(Line(self._world, Straight(named.name, Fate(), between), self._told, self._post))
+        except (Gone, VrmError):
+            pass
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is told
+            self._world.complain(f"{named.name} failed: {error!r}")
+        self._check()
 
     def _begin(self, named: Named) -> None:
         strand: Strand[Step, Fate] = Strand(self._hands, named.name, lambda own: self._work(own, named.role))
@@ -258,10 +273,7 @@ class Schedule:
     def _after(self, place: int) -> None:
         """Check what a step did, and see to a participant that came to its end."""
         strand, named = self._running[place]
-        rows, receipts = self._ledger.changed()
-        subjects = self._runtime.changed()
-        if rows or receipts or subjects:
-            self._between.check(subjects, receipts)
+        self._check()
         if strand.over:
             self._running.pop(place)
             if strand.failure is not None and not isinstance(strand.failure, VrmError):
@@ -269,8 +281,15 @@ class Schedule:
             elif strand.crashed:
                 self._waiting.append(named)
 
+    def _check(self) -> None:
+        """Check what a step did."""
+        rows, receipts = self._ledger.changed()
+        subjects = self._runtime.changed()
+        if rows or receipts or subjects:
+            self._between.check(subjects, receipts)
+
     def _told(self, who: str, step: Step, fate: Fate, outcome: str) -> None:
-        self.verdict.history.append(Event(who, str(step), fate.fault, outcome))
+        self.verdict.history.append(Event(who, step, fate.fault, outcome))
 
     def _post(self, line: Line, call: Any) -> None:
         """Keep a call that is to be delivered later; nobody waits for its answer."""
