@@ -1,8 +1,8 @@
 """What must hold once the faults are over, recovery has run and everybody has had time to finish.
 
 Rules checked here: no grant is unresolved and no subject waits; every intent that was admitted has its outcome; every
-experience of a Run that was driven has its receipt, every item its assignment and its completion, and every Run is
-over; the integrity check finds nothing, and has nothing to note.
+experience of a Run that was driven has its receipt, every item its assignment and its completion, every Run is over
+and every handoff released; the integrity check finds nothing, and has nothing to note.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from evaluation.bench.corpus import SPACE
-from evaluation.simulation.between import unsettled
+from evaluation.simulation.between import OVER, unsettled
 from evaluation.simulation.world import World
 from memory.fsck import fsck
 from records.runtime import RunBody
-from records.states import Machine, Phase
+from records.states import Machine, Phase, phases_of
 
 _ITEMS = ("distillation-work-assignment", "distillation-work-completion", "enqueue-transaction")
 
@@ -56,7 +56,9 @@ def _undone(world: World, driven: Iterable[RunBody]) -> Iterator[str]:
         for stored in world.ledger.find("experience", SPACE, attempt_id=attempts):
             if stored.id not in receipts:
                 yield f"{stored.id} has no receipt"
-    for subject in world.runtime.find(Machine.RUN, [Phase.RUNNING, Phase.CANCELLING, Phase.FAILING]):
+    for subject in world.runtime.find(Machine.RUN, set(phases_of(Machine.RUN)) - OVER):
+        yield f"{subject.id} is still {subject.phase}"
+    for subject in world.runtime.find(Machine.HANDOFF, set(phases_of(Machine.HANDOFF)) - {Phase.RELEASED}):
         yield f"{subject.id} is still {subject.phase}"
 
 

@@ -20,6 +20,7 @@ from evaluation.simulation.world import COORDINATOR, HEADS, RESOURCES, RUN_OWNER
 from memory.campaigns import HeadsPort
 from memory.heads import Reservation
 from memory.ports import CoordinatorPort, Fence
+from memory.releases import Release
 from records.appends import Append, AppendReceipt
 from records.control import Controlled
 from records.errors import FencedError, IntegrityError, UnavailableError, VrmError
@@ -168,6 +169,14 @@ class _RunOwnerLine:
         step = Step(RUN_OWNER, "reconcile", _short(authorization_ids), owned=True)
         answers = self._line.call(step, lambda owner: owner.reconcile(authorization_ids))
         return _witnessed(self._line.world, authorization_ids, answers)
+
+    def resolve(self, proof_digests: Sequence[str]) -> list[Applied | VrmError]:
+        step = Step(RUN_OWNER, "resolve", _short(proof_digests), owned=True)
+        return self._line.call(step, lambda owner: owner.resolve(proof_digests))
+
+    def release(self, releases: Sequence[Release]) -> list[Applied | VrmError]:
+        step = Step(RUN_OWNER, "release", _short([each.handoff_id for each in releases]), owned=True)
+        return self._line.call(step, lambda owner: owner.release(releases))
 
 
 class _CoordinatorLine:

@@ -56,7 +56,7 @@ def spine_of(line: Line) -> Spine:
     return line.world.parts.spine(line.artifacts, line.owner, line.coordinator)
 
 
-def _passes(line: Line, work: Callable[[], bool]) -> None:
+def passes(line: Line, work: Callable[[], bool]) -> None:
     """Do `work` until it says that there is nothing left, each time from what is stored."""
     for _ in range(PASSES):
         try:
@@ -72,7 +72,7 @@ def decide(subject: Decision) -> Role:
     """Return the role of taking a decision from wherever it stands to its outcome."""
 
     def role(line: Line) -> None:
-        _passes(line, lambda: _decided(line, subject))
+        passes(line, lambda: _decided(line, subject))
 
     return role
 
@@ -119,7 +119,7 @@ def _closure(line: Line) -> RunClosure:
 
 def close(line: Line) -> None:
     """End every Run that is cancelling or failing."""
-    _passes(line, lambda: [_closure(line).close(each) for each in _closure(line).waiting()] == [])
+    passes(line, lambda: [_closure(line).close(each) for each in _closure(line).waiting()] == [])
 
 
 def _next(line: Line, subject: Decision, phase: Phase | None) -> tuple[Transition, RecallContext | None]:
@@ -137,7 +137,7 @@ def append_evidence(run: RunBody, trials: tuple[tuple[Record, ...], ...]) -> Rol
     """Return the role of admitting a Run and appending its trials."""
 
     def role(line: Line) -> None:
-        _passes(line, lambda: _appended(line, run, trials))
+        passes(line, lambda: _appended(line, run, trials))
 
     return role
 
@@ -153,14 +153,14 @@ def ingest(run: RunBody) -> Role:
     """Return the role of giving every experience of a Run its receipt, and queueing what is to be distilled."""
 
     def role(line: Line) -> None:
-        _passes(line, lambda: not campaigns_of(line).ingest(run.id, _quiet))
+        passes(line, lambda: not campaigns_of(line).ingest(run.id, _quiet))
 
     return role
 
 
 def project(line: Line) -> None:
     """Admit and assign a campaign for every item that has none."""
-    _passes(line, lambda: not campaigns_of(line).project(_quiet) and bool(campaigns_of(line).waiting()))
+    passes(line, lambda: not campaigns_of(line).project(_quiet) and bool(campaigns_of(line).waiting()))
 
 
 def distil(line: Line) -> None:
@@ -184,7 +184,7 @@ def _distil(line: Line, place: int | None) -> None:
         snapshot = _first_capture(line) if place else _captured(line)
         return not campaigns.distil(snapshot, _Distiller(line), _quiet)
 
-    _passes(line, work)
+    passes(line, work)
 
 
 def _complete(line: Line, campaigns: Campaigns) -> bool:

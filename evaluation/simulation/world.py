@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, cast
 
 from memory.coordinator import CommitCoordinator
 from memory.heads import LifecycleHeads
+from memory.orphans import Orphans
 from memory.run_owner import RunOwner
 from memory.spine import Spine
 from records.appends import AppendReceipt
@@ -118,6 +119,7 @@ class Parts:
     coordinator: type[CommitCoordinator] = CommitCoordinator
     heads: type[LifecycleHeads] = LifecycleHeads
     spine: type[Spine] = Spine
+    orphans: type[Orphans] = Orphans
 
 
 @dataclass(frozen=True)
