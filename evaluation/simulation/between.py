@@ -41,7 +41,7 @@ OVER: Final = frozenset({Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED})
 """Where a Run is over."""
 
 _OVER: Final = frozenset({Phase.OUTCOME_COMMITTED, Phase.RETIRED})
-_OF_A_RUN: Final = frozenset({Machine.DECISION, Machine.HANDOFF, Machine.AUTHORIZATION})
+_OF_A_RUN: Final = frozenset({Machine.DECISION, Machine.HANDOFF, Machine.AUTHORIZATION, Machine.ERASURE})
 _DECIDED: Final = {
     Phase.CONTEXT_COMMITTED: "decision-recall-context",
     Phase.OUTCOME_COMMITTED: "recall-decision-outcome",
@@ -82,6 +82,8 @@ class BetweenCheck:
             yield from self._waits(subject)
         if subject.machine is Machine.DECISION:
             yield from self._decision(subject)
+        elif subject.machine is Machine.ERASURE:
+            yield from self._erasure(subject)
         elif subject.machine is Machine.HANDOFF:
             yield from self._handoff(subject, str(_parsed(subject.body)["work_item_id"]))
         elif subject.machine is Machine.ACTIVITY and subject.phase is Phase.COMMITTED:
@@ -137,6 +139,13 @@ class BetweenCheck:
         noun = _DECIDED.get(subject.phase)
         if noun is not None and not self._held(noun, "intent_id", subject.id):
             yield f"there is no {noun}"
+
+    def _erasure(self, subject: Subject) -> Iterator[str]:
+        begun = subject.phase not in {Phase.REGISTERING, Phase.RETIRED}
+        if begun != (subject.id in self._world.ledger.content.records) and subject.phase is not Phase.REGISTERING:
+            yield "its intent is " + ("missing" if begun else "in the Ledger")
+        if subject.phase is Phase.CLOSED and not self._held("memory-retention-tombstone", "intent_id", subject.id):
+            yield "there is no tombstone"
 
     def _handoff(self, handoff: Subject, item: str) -> Iterator[str]:
         """What a handoff says of its item is so, and its profile is held until it is released."""

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from evaluation.simulation import material, roles, stewards, trials
+from evaluation.simulation import erasures, material, roles, stewards, trials
 from evaluation.simulation.beginnings import Begins
+from evaluation.simulation.erasures import Target
 from evaluation.simulation.roles import Named
 from records.control import ControlKind
 from records.runtime import RunBody
 
-_DECIDES, _ASSIGNED, _CAMPAIGNS = 14, 5, 1
+_DECIDES, _ASSIGNED, _CAMPAIGNS = 14, 4, 2
 """Of twenty schedules so many decide only, so many distil what is assigned, so many carry evidence all the way."""
 _ACTS: Final = (ControlKind.PAUSE, ControlKind.RESUME, ControlKind.AMEND_BUDGET)
 
@@ -57,8 +58,10 @@ def draw_cast(rng: Random) -> Cast:
         cast.roles.append(Named("scanner", roles.recover))
     if rng.random() < 1 / 2 and runs:
         cast.roles.append(Named("finisher", roles.finish(tuple(runs))))
-    if rng.random() < 1 / 3:
+    if rng.random() < 1 / 5:
         _add_controllers(cast, rng)
+    if rng.random() < 1 / 6:
+        _add_erasers(cast, rng)
     cast.closing += [Named("closer", roles.close), Named("finisher", roles.finish((*runs, *cast.driven)))]
     return cast
 
@@ -71,9 +74,18 @@ def _add_controllers(cast: Cast, rng: Random) -> None:
     cast.closing.insert(0, Named("resumer", stewards.resume))
 
 
+def _add_erasers(cast: Cast, rng: Random) -> None:
+    """Add one or two who erase, the same thing perhaps."""
+    targets = [Target.ARTIFACT] if cast.begins is Begins.EMPTY else list(Target)
+    for target in rng.choices(targets, k=rng.randint(1, 2)):
+        cast.roles.append(Named(f"eraser of the {target}", erasures.erase(target)))
+        cast.closing.append(cast.roles[-1])
+    cast.driven.append(erasures.run())
+
+
 def _add_stewards_of_handoffs(cast: Cast, rng: Random) -> None:
     """Add those who end handoffs in other ways than by their enqueue."""
-    if rng.random() < 1 / 2:
+    if rng.random() < 2 / 3:
         cast.roles.append(Named("retirer", stewards.retire))
     if rng.random() < 1 / 3:
         run = rng.choice(cast.driven)

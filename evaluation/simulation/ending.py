@@ -1,6 +1,6 @@
 """What must hold once the faults are over, recovery has run and everybody has had time to finish.
 
-Rules checked here: no grant is unresolved and no subject waits; every intent that was admitted has its outcome; every
+Rules checked here: no grant is unresolved and no subject waits; every intent that was admitted has its outcome, and every erasure its tombstone; every
 experience of a Run that was driven has its receipt, every item its assignment and its completion, every Run is over
 and every handoff released; the integrity check finds nothing, and has nothing to note.
 """
@@ -27,7 +27,7 @@ def check_ending(world: World, driven: Iterable[RunBody], *, thorough: bool) -> 
         driven: the Runs whose evidence somebody carried through.
         thorough: whether the integrity check runs over both stores as well.
     """
-    for broken in (*unsettled(world), *_undecided(world), *_undone(world, driven)):
+    for broken in (*unsettled(world), *_undecided(world), *_unerased(world), *_undone(world, driven)):
         world.complain(f"at the end: {broken}")
     if thorough and not world.complaints:
         with world.ledger.reading() as reader:
@@ -43,6 +43,13 @@ def _undecided(world: World) -> Iterator[str]:
     for stored in world.ledger.find("decision-intent", SPACE):
         if stored.id not in decided:
             yield f"{stored.id} has no outcome"
+
+
+def _unerased(world: World) -> Iterator[str]:
+    closed = _about(world, "memory-retention-tombstone", "intent_id")
+    for stored in world.ledger.find("retention-erasure-intent", SPACE):
+        if stored.id not in closed:
+            yield f"{stored.id} has no tombstone"
 
 
 def _undone(world: World, driven: Iterable[RunBody]) -> Iterator[str]:

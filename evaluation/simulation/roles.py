@@ -23,6 +23,7 @@ from memory.commands import RunCommands
 from memory.distillation.distiller import KnowledgeDistiller
 from memory.distillation.view import View, read_view
 from memory.ports import all_good
+from memory.retention import check_input
 from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
 from memory.spine import Spine
 from records.appends import Append
@@ -91,7 +92,10 @@ def _decided(line: Line, subject: Decision) -> bool:
             return _stopped(line, subject)
         if transition is Transition.APPEND_OUTCOME:
             line.artifacts.publish_many(subject.artifacts)
-        all_good(spine_of(line).carry([material.proposal(subject, transition, attempt, held)]))
+        denied = None
+        if transition is Transition.APPEND_CONTEXT:
+            denied = check_input(line.world.ledger, SPACE, material.input_id())
+        all_good(spine_of(line).carry([material.proposal(subject, transition, attempt, held, denied)]))
     return False
 
 
@@ -274,18 +278,20 @@ def _first_capture(line: Line) -> EvidenceSnapshotId:
 
 
 def _frozen(line: Line) -> tuple[EvidenceSnapshot, CaptureOperation]:
-    """Freeze the evidence; the same experiences at the same position always give the same snapshot, made once."""
+    """Freeze the evidence, once in a process for the same experiences and denials at the same positions."""
     ledger = line.world.ledger
-    position = ledger.namespace_head(SPACE).evidence
-    key = position, tuple(ledger.content.by_kind["experience", SPACE])
+    head = ledger.namespace_head(SPACE)
+    denied = ledger.content.by_kind.get(("retention-erasure-intent", SPACE), [])
+    key = head.evidence, head.retention, (*ledger.content.by_kind["experience", SPACE], *denied)
     if key not in _FROZEN:
-        request = FreezeEvidence(namespace=SPACE, operation_key=f"evidence-at-{position}")
+        operation = f"evidence-at-{head.evidence}-{head.retention}"
+        request = FreezeEvidence(namespace=SPACE, operation_key=operation)
         with ledger.reading() as reader:
             _FROZEN.put(key, EvidenceSnapshotBuilder(POLICIES.distillation).freeze(reader, request))
     return _FROZEN[key]
 
 
-_FROZEN: Final[Recent[tuple[int, tuple[str, ...]], tuple[EvidenceSnapshot, CaptureOperation]]] = Recent(1024)
+_FROZEN: Final[Recent[tuple[int, int, tuple[str, ...]], tuple[EvidenceSnapshot, CaptureOperation]]] = Recent(1024)
 
 
 class _Distiller(KnowledgeDistiller):

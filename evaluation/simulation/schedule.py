@@ -17,6 +17,7 @@ from evaluation.simulation import roles, stewards
 from evaluation.simulation.beginnings import Begins, beginning
 from evaluation.simulation.between import BetweenCheck
 from evaluation.simulation.casting import draw_cast
+from evaluation.simulation.denials import DenialCheck
 from evaluation.simulation.ending import check_ending
 from evaluation.simulation.faults import Fate, Fault, FaultPlan, Step
 from evaluation.simulation.invariants import LedgerCheck, RuntimeCheck
@@ -85,6 +86,8 @@ class Schedule:
         self._world = World(parts, beginning(self._cast.begins), self._rng.choice(_PACES))
         self._runtime, self._ledger = RuntimeCheck(self._world), LedgerCheck(self._world)
         self._between = BetweenCheck(self._world)
+        self._denials = DenialCheck(self._world)
+        self._checked = self._world.writes
         self._running: list[tuple[Strand[Step, Fate], Named]] = []
         self._waiting: list[Named] = []
         self._couriers: list[Named] = []
@@ -184,9 +187,13 @@ class Schedule:
                 self._waiting.append(named)
 
     def _check(self) -> None:
-        """Check what a step did."""
+        """Check what a step did; one that wrote nothing did nothing."""
+        if self._world.writes == self._checked:
+            return
+        self._checked = self._world.writes
         rows, receipts = self._ledger.changed()
         subjects = self._runtime.changed()
+        self._denials.check(rows)
         if rows or receipts or subjects:
             self._between.check(subjects, receipts)
 

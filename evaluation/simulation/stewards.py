@@ -22,6 +22,8 @@ from records.states import Machine, Phase
 from records.values import ProofRef
 
 _UNDER_WAY: Final = (Phase.PENDING, Phase.IN_FLIGHT, Phase.ABANDONING)
+_LOOKS: Final = 8
+"""How often somebody looks for handoffs to end."""
 _CLOSED: Final = (Phase.BOUND, Phase.ABANDONED)
 
 
@@ -63,18 +65,18 @@ def _commands(line: Line) -> RunCommands:
 
 
 def retire(line: Line) -> None:
-    """End the attempts of every handoff that is under way, and recover what they left."""
-    for _ in range(2):
+    """Watch for handoffs that are under way, end their attempts, and recover what they left."""
+    for _ in range(_LOOKS):
         found = line.world.runtime.find(Machine.HANDOFF, _UNDER_WAY)
         _ignoring(lambda found=found: _retired(line, found))
-        line.wait("for other handoffs")
+        line.wait("for handoffs under way")
 
 
 def _retired(line: Line, handoffs: Sequence[Subject]) -> None:
-    orphans = orphans_of(line)
-    orphans.retire([HandoffId.check(each.id) for each in handoffs])
-    line.wait("for late appends")
-    orphans.recover()
+    if handoffs:
+        orphans = orphans_of(line)
+        orphans.retire([HandoffId.check(each.id) for each in handoffs])
+        orphans.recover()
 
 
 def orphans_of(line: Line) -> Orphans:
