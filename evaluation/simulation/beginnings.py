@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import lru_cache
+from typing import Final
 
 from evaluation.bench.corpus import CONTRACT
 from evaluation.simulation import material, roles, trials
@@ -16,6 +17,8 @@ from memory.ports import all_good
 from records.appends import Append
 from records.canonical import digest_bytes
 from records.flows import Transition
+
+_RUBBISH: Final = b"what nobody needs"
 
 
 class Begins(StrEnum):
@@ -41,7 +44,7 @@ def beginning(begins: Begins) -> Beginning:
         earlier += [trials.trial("earlier", task, changed=False) for task in (2, 3, 4)]
         made += [Append.direct(Transition.APPEND_EVIDENCE, f"trial/{each[-1].id}", each) for each in earlier]
     all_good(coordinator.append_direct(made))
-    return Beginning(ledger.content, {digest_bytes(data): data for data in (index, material.ANSWER)})
+    return Beginning(ledger.content, {digest_bytes(data): data for data in (index, material.ANSWER, _RUBBISH)})
 
 
 def _assigned() -> Beginning:

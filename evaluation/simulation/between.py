@@ -118,10 +118,13 @@ class BetweenCheck:
             yield f"its subject is at {moved.phase} and does not wait"
         elif (moved.generation, moved.fence) != (body.generation, body.fence):
             yield f"it is for fence {body.fence}, its subject is at {moved.fence}"
-        for (machine, key), other in self._world.runtime.content.items():
-            if machine is Machine.AUTHORIZATION and other.phase is Phase.GRANTED and key != subject.id:
-                if _attempt(self._body(other)) == _attempt(body):
-                    yield f"{key} is granted for the same attempt"
+        for other in self._unresolved():
+            if other.id != subject.id and _attempt(self._body(other)) == _attempt(body):
+                yield f"{other.id} is granted for the same attempt"
+
+    def _unresolved(self) -> Iterator[Subject]:
+        content = self._world.runtime.content.items()
+        return (each for key, each in content if key[0] is Machine.AUTHORIZATION and each.phase is Phase.GRANTED)
 
     def _waits(self, subject: Subject) -> Iterator[str]:
         """A subject waits exactly while the authorization that it names is granted, for the attempt that it is at."""
@@ -170,7 +173,9 @@ class BetweenCheck:
             yield f"there is no completion of {item}"
         content = self._world.ledger.content
         assigned = content.by_kind.get(("distillation-work-assignment", SPACE), [])
-        campaigns = [content.columns[each]["run_id"] for each in assigned if content.columns[each]["work_item_id"] == item]
+        campaigns = [
+            content.columns[each]["run_id"] for each in assigned if content.columns[each]["work_item_id"] == item
+        ]
         for run_id in (handoff.run_id, *campaigns):
             run = self._world.runtime.subject(Machine.RUN, str(run_id))
             if run is None or run.phase not in OVER:
@@ -212,9 +217,7 @@ class BetweenCheck:
     def _controlled(self, run: Subject) -> Iterator[str]:
         """Nothing is unresolved in a Run that is paused; what changed its budget was decided on the version before."""
         if run.phase is Phase.PAUSED:
-            for (machine, key), subject in self._world.runtime.content.items():
-                if machine is Machine.AUTHORIZATION and subject.run_id == run.id and subject.phase is Phase.GRANTED:
-                    yield f"{key} is granted"
+            yield from (f"{each.id} is granted" for each in self._unresolved() if each.run_id == run.id)
         taken = RunFacts.load(run.facts).taken
         before = self._taken.get(run.id, ())
         self._taken[run.id] = taken

@@ -17,6 +17,7 @@ from evaluation.simulation.beginnings import Begins
 from evaluation.simulation.erasures import Target
 from evaluation.simulation.roles import Named
 from records.control import ControlKind
+from records.flows import Transition
 from records.runtime import RunBody
 
 _DECIDES, _ASSIGNED, _CAMPAIGNS = 14, 4, 2
@@ -33,12 +34,14 @@ class Cast:
         roles: those who take part from the beginning.
         closing: those who finish the work in the end, in this order.
         driven: Runs whose evidence is carried through.
+        left: what an earlier life of somebody published, and what nobody came to name.
     """
 
     begins: Begins
     roles: list[Named] = field(default_factory=list)
     closing: list[Named] = field(default_factory=list)
     driven: list[RunBody] = field(default_factory=list)
+    left: list[bytes] = field(default_factory=list)
 
 
 def draw_cast(rng: Random) -> Cast:
@@ -62,6 +65,9 @@ def draw_cast(rng: Random) -> Cast:
         _add_controllers(cast, rng)
     if rng.random() < 1 / 6:
         _add_erasers(cast, rng)
+    if rng.random() < 1 / 6:
+        cast.roles += [Named("collector", stewards.collect)] * rng.randint(1, 2)
+        cast.closing.append(cast.roles[-1])
     cast.closing += [Named("closer", roles.close), Named("finisher", roles.finish((*runs, *cast.driven)))]
     return cast
 
@@ -108,6 +114,8 @@ def _add_decision(cast: Cast, rng: Random, number: int) -> RunBody:
         for _ in range(rng.choice((1, 2, 2, 3)))
     ]
     for worker in workers:
+        intent = material.proposal(worker, Transition.APPEND_INTENT, (1, 1), None, None)
+        cast.left.append(intent.canonical)
         name = f"decider of {number} ({worker.ending.name.lower()}, {worker.arm}{', late' if worker.late else ''})"
         cast.roles.append(Named(name, roles.decide(worker)))
         cast.closing.append(cast.roles[-1])

@@ -1,8 +1,9 @@
 """What must hold once the faults are over, recovery has run and everybody has had time to finish.
 
-Rules checked here: no grant is unresolved and no subject waits; every intent that was admitted has its outcome, and every erasure its tombstone; every
-experience of a Run that was driven has its receipt, every item its assignment and its completion, every Run is over
-and every handoff released; the integrity check finds nothing, and has nothing to note.
+Rules checked here: no grant is unresolved and no subject waits; every intent that was admitted has its outcome, and
+every erasure its tombstone; every experience of a Run that was driven has its receipt, every item its assignment and
+its completion, every Run is over and every handoff released; no artifact is missing that something names; the
+integrity check finds nothing, and has nothing to note.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ def check_ending(world: World, driven: Iterable[RunBody], *, thorough: bool) -> 
     """
     for broken in (*unsettled(world), *_undecided(world), *_unerased(world), *_undone(world, driven)):
         world.complain(f"at the end: {broken}")
+    for digest in sorted(world.artifacts.dropped - world.artifacts.content.keys()):
+        world.require_unnamed(digest)
     if thorough and not world.complaints:
         with world.ledger.reading() as reader:
             report = fsck(reader, world.runtime, world.artifacts)

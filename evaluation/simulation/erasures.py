@@ -163,7 +163,7 @@ def _tombstone(intent: ErasureIntent) -> RetentionTombstone:
     }
     if isinstance(intent, MemoryErasureIntent):
         return MemoryTombstone(**fields, retraction_event_id=intent.retraction_event_id)
-    return OtherTombstone(**fields, target_kind=intent.target_kind)
+    return OtherTombstone.build(**fields, target_kind=intent.target_kind)
 
 
 def _proof(name: str) -> bytes:

@@ -11,7 +11,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from evaluation.simulation.faults import Fate, Fault, Step
@@ -26,7 +26,7 @@ from records.control import Controlled
 from records.errors import FencedError, IntegrityError, UnavailableError, VrmError
 from records.knowledge import LifecycleEvent
 from records.runtime import Applied, Authorization, Command
-from store.artifacts import ArtifactStore
+from store.artifacts import ArtifactStore, Kept
 
 T = TypeVar("T")
 _ARTIFACTS: Final = "artifacts"
@@ -37,13 +37,21 @@ Told = Callable[[str, Step, Fate, str], None]
 class Line:
     """One participant's way to the ports."""
 
-    def __init__(self, world: World, strand: Steps[Step, Fate], told: Told, post: Callable[[Line, Any], None]) -> None:
-        """Call as `strand`; `post` takes a call that is to be delivered later."""
+    def __init__(
+        self,
+        world: World,
+        strand: Steps[Step, Fate],
+        told: Told,
+        post: Callable[[Line, Any], None],
+        since: float | None = None,
+    ) -> None:
+        """Call as `strand`, who began now or at a moment before; `post` takes a call that is to be delivered later."""
         self.world = world
         self._strand = strand
         self._told = told
         self._post = post
         self._fault: Fault | None = None
+        self.since = world.artifacts.moment if since is None else since
         self.owner = _RunOwnerLine(self)
         self.coordinator: CoordinatorPort = _CoordinatorLine(self)
         self.heads: HeadsPort = _HeadsLine(self)
@@ -110,6 +118,7 @@ class Line:
     def _pause(self, step: Step) -> Fate:
         fate = self._strand.step(step)
         self.world.acting = self
+        self.world.artifacts.moment += 1
         return fate
 
     def _take(self, step: Step, fate: Fate, act: Callable[[Any], T]) -> T:
@@ -227,6 +236,21 @@ class _ArtifactLine(ArtifactStore):
     def publish_many(self, items: Sequence[bytes]) -> list[str]:
         step = Step(_ARTIFACTS, "publish", f"{len(items)} items")
         return self._line.call(step, lambda store: list(store.publish_many(items)))
+
+    def ages(self) -> Iterator[Kept]:
+        kept = self._line.call(Step(_ARTIFACTS, "ages", "all"), lambda store: list(store.ages()))
+        return iter(kept)
+
+    def drop(self, name: str, published_before: float) -> bool:
+        step = Step(_ARTIFACTS, "drop", name[:12])
+        return self._line.call(step, lambda store: self._drop(store, name, published_before))
+
+    def _drop(self, store: ArtifactStore, name: str, published_before: float) -> bool:
+        """Remove an artifact, and see whether somebody needs it."""
+        dropped = store.drop(name, published_before)
+        if dropped:
+            self._line.world.require_unnamed(name)
+        return dropped
 
     def holds(self, digest: str) -> bool:
         return self._line.world.artifacts.holds(digest)

@@ -361,35 +361,40 @@ def _settlement(body: Authorization, *, committed: bool) -> Command:
     return Command(key=(Machine.AUTHORIZATION, key), key_phase=settled, moves=tuple(moves))
 
 
-PLANTED: Final[dict[str, Planted]] = {
+_PARTS: Final[dict[str, dict[str, Any]]] = {
+    "settle-unread": {"run_owner": _SettlesUnread},
+    "silence-is-no-commit": {"run_owner": _SilenceIsNoCommit},
+    "new-attempt-after-silence": {"run_owner": _BeginsAnew},
+    "reuse-authorization": {"run_owner": _ReusesAuthorization},
+    "grant-twice": {"run_owner": _GrantsTwice},
+    "settle-before-commit": {"run_owner": _SettlesAtGrant},
+    "end-run-early": {"run_owner": _EndsRunsEarly},
+    "admit-twice": {"run_owner": _AdmitsTwice},
+    "no-fence-check": {"runtime": _NoFence},
+    "keep-fence": {"runtime": _KeepsFence},
+    "no-runtime-epoch": {"runtime": _NoRuntimeEpoch},
+    "no-ledger-epoch": {"ledger": _NoLedgerEpoch},
+    "lose-receipts": {"ledger": _LosesReceipts},
+    "write-after-refusal": {"ledger": _WritesAfterRefusal},
+    "swap-any-head": {"ledger": _SwapsAnyHead},
+    "recover-under-new-id": {"coordinator": _NewPermit},
+    "drop-head-fences": {"coordinator": _NoFences},
+    "skip-recovery": {"spine": _RecoversUnread},
+    "pause-while-granted": {"run_owner": bugs.PausesBusy},
+    "amend-any-version": {"run_owner": bugs.AmendsAnyVersion},
+    "release-early": {"run_owner": bugs.ReleasesEarly},
+    "absent-before-drain": {
+        "orphans": bugs.ProvesUndrained,
+        "run_owner": bugs.TakesAnyProof,
+        "coordinator": bugs.AppendsRetired,
+    },
+    "append-on-stale-frontier": {"coordinator": bugs.IgnoresFrontier},
+    "append-on-denied-evidence": {"coordinator": bugs.IgnoresDenial},
+    "drop-unasked": {"artifacts": bugs.DropsUnasked},
+    "collect-by-ledger": {"collect": bugs.collect_by_ledger},
+}
+PLANTED: Final = {
     name: Planted(name, (next(iter(parts.values())).__doc__ or "").strip(), Parts(**parts))
-    for name, parts in {
-        "settle-unread": {"run_owner": _SettlesUnread},
-        "silence-is-no-commit": {"run_owner": _SilenceIsNoCommit},
-        "new-attempt-after-silence": {"run_owner": _BeginsAnew},
-        "reuse-authorization": {"run_owner": _ReusesAuthorization},
-        "grant-twice": {"run_owner": _GrantsTwice},
-        "settle-before-commit": {"run_owner": _SettlesAtGrant},
-        "end-run-early": {"run_owner": _EndsRunsEarly},
-        "admit-twice": {"run_owner": _AdmitsTwice},
-        "no-fence-check": {"runtime": _NoFence},
-        "keep-fence": {"runtime": _KeepsFence},
-        "no-runtime-epoch": {"runtime": _NoRuntimeEpoch},
-        "no-ledger-epoch": {"ledger": _NoLedgerEpoch},
-        "lose-receipts": {"ledger": _LosesReceipts},
-        "write-after-refusal": {"ledger": _WritesAfterRefusal},
-        "swap-any-head": {"ledger": _SwapsAnyHead},
-        "recover-under-new-id": {"coordinator": _NewPermit},
-        "drop-head-fences": {"coordinator": _NoFences},
-        "skip-recovery": {"spine": _RecoversUnread},
-        "pause-while-granted": {"run_owner": bugs.PausesBusy},
-        "amend-any-version": {"run_owner": bugs.AmendsAnyVersion},
-        "release-early": {"run_owner": bugs.ReleasesEarly},
-        "absent-before-drain": {
-            "orphans": bugs.ProvesUndrained, "run_owner": bugs.TakesAnyProof, "coordinator": bugs.AppendsRetired,
-        },  # fmt: skip
-        "append-on-stale-frontier": {"coordinator": bugs.IgnoresFrontier},
-        "append-on-denied-evidence": {"coordinator": bugs.IgnoresDenial},
-    }.items()
+    for name, parts in _PARTS.items()
 }
 """Every planted bug by its name."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from evaluation.simulation.world import HeldArtifacts
 from memory.control import Ruling, rule
 from memory.coordinator import CommitCoordinator
+from memory.garbage import Garbage, collect
 from memory.guards import GUARDS
 from memory.handoffs import guard_retired, prove, recovery_request
 from memory.orphans import Orphans
@@ -20,7 +23,9 @@ from records.handoffs import Absent, StoreProof, read_proof
 from records.outcomes import NoCommitReason
 from records.runtime import Command, Move, Subject
 from records.states import Event, Machine
-from store.ledger.port import Guard, LedgerReader, Refusal, Request, no_guard
+from store.ledger.port import Guard, LedgerReader, OpenLedger, Refusal, Request, no_guard
+from store.runtime.memory import MemoryRuntime
+from store.runtime.port import RuntimeReader
 
 
 class _Rules(RunOwner):
@@ -69,9 +74,10 @@ class ReleasesEarly(RunOwner):
 
 
 class ProvesUndrained(Orphans):
-    """A retired attempt is proved absent and closed before its grant has an answer, which is then written all the same."""
+    """A retired attempt is closed as absent before its grant has an answer, which is then written all the same."""
 
     def recover(self) -> dict[str, StoreProof | VrmError]:
+        """Prove and close without the drain."""
         return self.close()
 
     def _proofs(self, handoffs: Sequence[Subject]) -> list[StoreProof | VrmError]:
@@ -144,6 +150,20 @@ class IgnoresDenial(_Lenient):
     ignored = NoCommitReason.RETENTION_REVOKED
 
 
+class DropsUnasked(HeldArtifacts):
+    """What was found old is removed, although it was published again since."""
+
+    def drop(self, name: str, published_before: float) -> bool:  # noqa: ARG002  # that is the bug
+        """Remove it."""
+        return super().drop(name, math.inf)
+
+
+def collect_by_ledger(ledger: OpenLedger, runtime: RuntimeReader, *more: Any, **options: Any) -> Garbage:
+    """Garbage is whatever no record of the Ledger names; the Runtime is not read."""
+    del runtime
+    return collect(ledger, MemoryRuntime(), *more, **options)
+
+
 def _undrained(reader: LedgerReader, handoff: Subject) -> StoreProof | VrmError:
     request = recovery_request(handoff)
     try:
@@ -154,6 +174,4 @@ def _undrained(reader: LedgerReader, handoff: Subject) -> StoreProof | VrmError:
 
 
 def _moved(subject: Subject, event: Event) -> Move:
-    return Move(
-        machine=subject.machine, id=subject.id, event=event, generation=subject.generation, fence=subject.fence
-    )
+    return Move(machine=subject.machine, id=subject.id, event=event, generation=subject.generation, fence=subject.fence)

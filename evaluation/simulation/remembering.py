@@ -10,10 +10,10 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from records.base import KINDS, Kind, Record
 from records.models import Model
@@ -37,10 +37,13 @@ def _load_record(kind: Kind, payload: bytes | str) -> Record:
     return _record(kind.noun, payload)
 
 
+_FOUND_MODEL: Final = classmethod(cast("Callable[..., Any]", _model))
+
+
 @contextmanager
 def remembering() -> Iterator[None]:
     """Remember what is read."""
-    _put(classmethod(_model), _load_record)
+    _put(_FOUND_MODEL, _load_record)
     try:
         yield
     finally:

@@ -46,10 +46,11 @@ PASSES: Final = 4
 
 @dataclass(frozen=True)
 class Named:
-    """A role with the name that the history gives it."""
+    """A role with the name that the history gives it, and the moment at which its job began, if that was before."""
 
     name: str
     role: Role
+    since: float | None = None
 
 
 def spine_of(line: Line) -> Spine:

@@ -9,7 +9,7 @@ more. What must hold is checked after every step of both.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -23,9 +23,10 @@ from evaluation.simulation.faults import Fate, Fault, FaultPlan, Step
 from evaluation.simulation.invariants import LedgerCheck, RuntimeCheck
 from evaluation.simulation.lines import Line
 from evaluation.simulation.remembering import remembering
-from evaluation.simulation.roles import Named, Role
-from evaluation.simulation.strands import Gone, Hands, Straight, Strand
+from evaluation.simulation.roles import Named
+from evaluation.simulation.strands import Gone, Hands, Steps, Straight, Strand
 from evaluation.simulation.world import RESOURCES, Parts, World
+from records.canonical import digest_bytes
 from records.errors import VrmError
 
 LIMIT: Final = 3000
@@ -83,12 +84,15 @@ class Schedule:
         self._plan = FaultPlan(self._rng)
         self._cut = self._rng.randint(1, _CUT) if self._rng.random() < 1 / 3 else LIMIT
         self.verdict = Verdict(seed)
-        self._world = World(parts, beginning(self._cast.begins), self._rng.choice(_PACES))
+        begun = beginning(self._cast.begins)
+        left = {digest_bytes(data): data for data in self._cast.left}
+        self._world = World(parts, replace(begun, artifacts={**begun.artifacts, **left}), self._rng.choice(_PACES))
         self._runtime, self._ledger = RuntimeCheck(self._world), LedgerCheck(self._world)
         self._between = BetweenCheck(self._world)
         self._denials = DenialCheck(self._world)
         self._checked = self._world.writes
         self._running: list[tuple[Strand[Step, Fate], Named]] = []
+        self._world.oldest = self._oldest
         self._waiting: list[Named] = []
         self._couriers: list[Named] = []
 
@@ -156,7 +160,7 @@ class Schedule:
                 raise Gone
 
         try:
-            named.role(Line(self._world, Straight(named.name, Fate(), between), self._told, self._post))
+            self._work(Straight(named.name, Fate(), between), named)
         except (Gone, VrmError):
             pass
         except Exception as error:  # noqa: BLE001  # whatever it is, it is told
@@ -164,12 +168,18 @@ class Schedule:
         self._check()
 
     def _begin(self, named: Named) -> None:
-        strand: Strand[Step, Fate] = Strand(self._hands, named.name, lambda own: self._work(own, named.role))
-        self._running.append((strand, named))
+        begun = named if named.since is not None else replace(named, since=self._world.artifacts.moment)
+        strand: Strand[Step, Fate] = Strand(self._hands, named.name, lambda own: self._work(own, begun))
+        self._running.append((strand, begun))
         self._after(len(self._running) - 1)
 
-    def _work(self, strand: Strand[Step, Fate], role: Role) -> None:
-        role(Line(self._world, strand, self._told, self._post))
+    def _work(self, strand: Steps[Step, Fate], named: Named) -> None:
+        named.role(Line(self._world, strand, self._told, self._post, named.since))
+
+    def _oldest(self) -> float:
+        """Return when the oldest of those began who are at work or whose call is still under way."""
+        under_way = (*(named for _, named in self._running), *self._couriers)
+        return min([each.since for each in under_way if each.since is not None], default=self._world.artifacts.moment)
 
     def _step(self, place: int, fate: Fate) -> None:
         self._running[place][0].resume(fate)
@@ -184,7 +194,7 @@ class Schedule:
             if strand.failure is not None and not isinstance(strand.failure, VrmError):
                 self._world.complain(f"{named.name} failed: {strand.failure!r}")
             elif strand.crashed:
-                self._waiting.append(named)
+                self._waiting.append(replace(named, since=None))
 
     def _check(self) -> None:
         """Check what a step did; one that wrote nothing did nothing."""
@@ -203,7 +213,7 @@ class Schedule:
     def _post(self, line: Line, call: Any) -> None:
         """Keep a call that is to be delivered later; nobody waits for its answer."""
         step, act = call
-        self._couriers.append(Named(f"late call of {line.name}", lambda own: own.call(step, act)))
+        self._couriers.append(Named(f"late call of {line.name}", lambda own: own.call(step, act), line.since))
 
 
 def run_seed(seed: int, hands: Hands, parts: Parts | None = None) -> Verdict:

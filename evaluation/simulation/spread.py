@@ -42,7 +42,9 @@ def spread(processes: int) -> Iterator[Spread]:
     if processes == 1:
         yield map
         return
-    context = multiprocessing.get_context("spawn")  # threads of this process, such as those that show progress, stay here
+    context = multiprocessing.get_context(
+        "spawn"
+    )  # threads of this process, such as those that show progress, stay here
     places = context.SimpleQueue()
     for place in range(processes):
         places.put(place)

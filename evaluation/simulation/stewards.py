@@ -5,8 +5,9 @@ Rules kept here: as in `evaluation.simulation.roles`. What a steward begins it a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final
 
 from evaluation.simulation.lines import Line
 from evaluation.simulation.roles import Role, passes, spine_of
@@ -34,7 +35,7 @@ def control(place: int, acts: Sequence[ControlKind]) -> Role:
         for number, act in enumerate(acts):
             runs = line.world.runtime.find(Machine.RUN, [Phase.RUNNING, Phase.PAUSED])
             if runs:
-                _ignoring(lambda run=runs[place % len(runs)], act=act, number=number: _act(line, run, act, number))
+                _ignoring(partial(_act, line, runs[place % len(runs)], act, number))
             line.wait("before the next command")
 
     return role
@@ -68,7 +69,7 @@ def retire(line: Line) -> None:
     """Watch for handoffs that are under way, end their attempts, and recover what they left."""
     for _ in range(_LOOKS):
         found = line.world.runtime.find(Machine.HANDOFF, _UNDER_WAY)
-        _ignoring(lambda found=found: _retired(line, found))
+        _ignoring(partial(_retired, line, found))
         line.wait("for handoffs under way")
 
 
@@ -87,7 +88,9 @@ def orphans_of(line: Line) -> Orphans:
 
 def recover(line: Line) -> None:
     """Recover every attempt that was retired."""
-    passes(line, lambda: not line.world.runtime.find(Machine.HANDOFF, [Phase.RETIRED]) or not orphans_of(line).recover())
+    passes(
+        line, lambda: not line.world.runtime.find(Machine.HANDOFF, [Phase.RETIRED]) or not orphans_of(line).recover()
+    )
 
 
 def abandon(run: RunBody) -> Role:
@@ -125,7 +128,34 @@ def _cause(line: Line, run: RunBody) -> ControlEvent:
 def release(line: Line) -> None:
     """Release every handoff whose profile need no longer be held; what is still needed is refused."""
     for handoff in line.world.runtime.find(Machine.HANDOFF, _CLOSED):
-        _ignoring(lambda key=HandoffId.check(handoff.id): line.owner.release([Release(key, RetentionEnded(days=0))]))
+        _ignoring(partial(line.owner.release, [Release(HandoffId.check(handoff.id), RetentionEnded(days=0))]))
+
+
+def collect(line: Line) -> None:
+    """Remove what nobody needs and was published before any job that is under way began."""
+    for _ in range(2):
+        world = line.world
+        slowly = _Slowly(line, world.ledger), _Slowly(line, world.runtime)
+        work = partial(world.parts.collect, *slowly, line.artifacts, published_before=world.oldest(), remove=True)
+        _ignoring(work)
+        line.wait("for more garbage")
+
+
+class _Slowly:
+    """A store that others go on writing to before it is read."""
+
+    def __init__(self, line: Line, inner: Any) -> None:
+        self._line, self._inner = line, inner
+
+    def reading(self) -> Any:
+        self._line.wait("before the Ledger is read")
+        return self._inner.reading()
+
+    def find(self, machine: Machine, phases: Iterable[Phase] = ()) -> list[Subject]:
+        if machine is Machine.REFERENCE:
+            self._line.wait("before the Runtime is read")
+        found: list[Subject] = self._inner.find(machine, phases)
+        return found
 
 
 def _ignoring(act: Callable[[], object]) -> None:

@@ -19,20 +19,20 @@ from typing import Generic, Protocol, TypeVar
 
 Offer = TypeVar("Offer")
 Answer = TypeVar("Answer")
-Offered = TypeVar("Offered", contravariant=True)
-Answered = TypeVar("Answered", covariant=True)
+Offer_contra = TypeVar("Offer_contra", contravariant=True)
+Answer_co = TypeVar("Answer_co", covariant=True)
 
 
 class Gone(BaseException):
     """The process is gone; no handler for errors may see it."""
 
 
-class Steps(Protocol[Offered, Answered]):
+class Steps(Protocol[Offer_contra, Answer_co]):
     """What a participant's own work is given: its name, and its steps."""
 
     name: str
 
-    def step(self, offer: Offered) -> Answered:
+    def step(self, offer: Offer_contra) -> Answer_co:
         """Offer a step and return once it may be taken."""
 
     def leave(self) -> Gone:
