@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from memory.known import load
 from memory.leases import envelope, running
 from records.appends import Append, StoredRecord
 from records.canonical import canonical_bytes, digest_bytes, parse_canonical
@@ -157,7 +156,7 @@ def _campaign(subject: Subject | None, assignment: WorkAssignment) -> RunBody:
 def _require_manifest(
     stored: StoredRecord | None, artifacts: ArtifactStore, assignment: WorkAssignment, run: RunBody
 ) -> None:
-    item = None if stored is None else load(stored)
+    item = None if stored is None else stored.load()
     if not isinstance(item, WorkItem):
         raise NotFoundError("work item", assignment.work_item_id, "It is not in the Ledger.")
     data = artifacts.read(run.specification_digest)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from memory.known import load
 from records.canonical import parse_canonical
 from records.errors import IntegrityWaitError, StaleError, VrmError
 from records.evidence import Attempt, Experience
@@ -52,15 +51,15 @@ def _of_runs(
     reader: LedgerReader, namespace: str, run_ids: Iterable[str]
 ) -> tuple[dict[str, list[Experience]], Receipts]:
     runs: dict[str, list[Experience]] = {run: [] for run in sorted(run_ids)}
-    attempts = [load(each) for each in reader.find("attempt", namespace, run_id=list(runs))] if runs else []
+    attempts = [each.load() for each in reader.find("attempt", namespace, run_id=list(runs))] if runs else []
     owner = {str(each.id): each.run_id for each in attempts if isinstance(each, Attempt)}
     stored = reader.find("experience", namespace, attempt_id=sorted(owner)) if owner else []
-    for record in map(load, stored):
+    for record in (each.load() for each in stored):
         if isinstance(record, Experience):
             runs[owner[record.attempt_id]].append(record)
     wanted: Sequence[str] = [each.id for found in runs.values() for each in found]
     given = reader.find("distillation-receipt", namespace, experience_id=wanted) if wanted else []
-    receipts = [record for record in map(load, given) if isinstance(record, ExperienceReceipt)]
+    receipts = [record for record in (each.load() for each in given) if isinstance(record, ExperienceReceipt)]
     return runs, {str(each.experience_id): each for each in receipts}
 
 

@@ -173,7 +173,7 @@ class RunOwner:
             nouns = frozenset(body.noun for body in proposal.records)
             flow = require_legal(proposal.transition, proposal.authority, nouns)
             subject = subjects.subject(proposal.machine, proposal.subject_id)
-            earlier = _latest(subject, subjects)
+            earlier = latest_grant(subject, subjects)
             if earlier is not None and earlier[1].proposal_digest == digest:
                 return earlier[1], None
             if earlier is not None and earlier[0] is Phase.GRANTED:
@@ -205,7 +205,9 @@ class RunOwner:
         if proposal.authority not in ENDING:
             require_authority(proposal.authority, records, None, current=True)
             if proposal.authority is Authority.ADMISSION:
-                require_admitted(self._artifacts, records, self._runtime.subject(Machine.RUN, proposal.run_id))
+                require_admitted(
+                    self._artifacts, records, self._runtime.remembered.subject(Machine.RUN, proposal.run_id)
+                )
             return Require(machine=Machine.RUN, id=proposal.run_id, phase=Phase.RUNNING), None
         run = self._runtime.subject(Machine.RUN, proposal.run_id)
         if run is not None and run.phase not in ENDS:
@@ -238,7 +240,7 @@ class RunOwner:
         )
 
 
-def _latest(subject: Subject | None, subjects: SubjectReader) -> tuple[Phase, Authorization] | None:
+def latest_grant(subject: Subject | None, subjects: SubjectReader) -> tuple[Phase, Authorization] | None:
     """Return the last authorization of a subject with its phase."""
     if subject is None:
         return None

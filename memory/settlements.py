@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from memory.known import load
 from records.appends import AppendReceipt, StoredRecord
 from records.base import Record
 from records.errors import IntegrityError, NotFoundError, VrmError
@@ -103,7 +102,7 @@ def _require_read_back(
     for name in _named(receipt):
         if name not in stored:
             raise IntegrityError("receipt", name, "The receipt names a record that the Ledger does not hold.")
-        written[name] = load(stored[name])
+        written[name] = stored[name].load()
     return Answer(authorization, receipt, _moved(authorization, receipt, written.get(authorization.expected_id)))
 
 

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from memory.assignments import CAMPAIGN, assigning, assignment_to
-from memory.known import load
 from memory.proofs import given_up
 from memory.receipts import unreceipted
 from records.appends import Append, Proposal
@@ -90,7 +89,7 @@ class WorkClosure:
 
     def _assignment(self, body: RunBody) -> WorkAssignment:
         stored = self._ledger.get(WorkItemId.check(body.admission_key))
-        item = None if stored is None else load(stored)
+        item = None if stored is None else stored.load()
         if not isinstance(item, WorkItem):
             raise IntegrityError("run.admission_key", body.admission_key, "The Ledger holds no such item.")
         return assignment_to(body, item.created_at)

@@ -29,7 +29,7 @@ class RunBody(Model):
     specification_digest: Digest
     admitted_at: Timestamp
 
-    @property
+    @once
     def id(self) -> RunId:
         """The id that admission converges on: kind and key, nothing else."""
         return RunId.derive(

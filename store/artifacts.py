@@ -67,7 +67,7 @@ class ArtifactStore:
         except (OSError, ValueError, ImportError) as error:
             raise UnavailableError("artifact store", url, f"Give a folder or an fsspec URL: {error}") from error
         self.url = url
-        self._is_folder = self._is_folder
+        self._is_folder = isinstance(self._files, LocalFileSystem)
         self.syncs = 0
 
     def publish(self, data: bytes) -> str:

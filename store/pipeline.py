@@ -25,7 +25,6 @@ from psycopg import errors, pq
 from records.errors import IntegrityError, InvalidInputError, VrmError
 from store.database import Connection, translated, translation
 
-
 _NUMBERS: Final = itertools.count(1)
 """Names of statements are never used twice, on whatever connection."""
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import lru_cache
-from typing import cast
+from typing import Final
 
 from evaluation.bench.corpus import CONTRACT
 from evaluation.simulation import material, roles, trials
 from evaluation.simulation.faults import Fate, Step
 from evaluation.simulation.lines import Line
-from evaluation.simulation.strands import Strand
+from evaluation.simulation.strands import Straight
 from evaluation.simulation.world import Beginning, HeldArtifacts, OpenLedger, OpenRuntime, Parts, World
 from memory.coordinator import CommitCoordinator
 from memory.ports import all_good
 from records.appends import Append
 from records.canonical import digest_bytes
 from records.flows import Transition
+
+_RUBBISH: Final = b"what nobody needs"
 
 
 class Begins(StrEnum):
@@ -25,15 +27,6 @@ class Begins(StrEnum):
     EMPTY = "a Recall Input over nothing"
     ASSIGNED = "two items, assigned and not distilled"
     EVIDENCE = "earlier trials"
-
-
-class _Straight:
-    """A participant whose steps are all taken at once and without a fault."""
-
-    name = "beginning"
-
-    def step(self, _offer: Step) -> Fate:
-        return Fate()
 
 
 @lru_cache(maxsize=len(Begins))
@@ -51,12 +44,13 @@ def beginning(begins: Begins) -> Beginning:
         earlier += [trials.trial("earlier", task, changed=False) for task in (2, 3, 4)]
         made += [Append.direct(Transition.APPEND_EVIDENCE, f"trial/{each[-1].id}", each) for each in earlier]
     all_good(coordinator.append_direct(made))
-    return Beginning(ledger.content, {digest_bytes(data): data for data in (index, material.ANSWER)})
+    return Beginning(ledger.content, {digest_bytes(data): data for data in (index, material.ANSWER, _RUBBISH)})
 
 
 def _assigned() -> Beginning:
     world = World(Parts(), beginning(Begins.EVIDENCE))
-    line = Line(world, cast("Strand[Step, Fate]", _Straight()), lambda *_told: None, lambda *_posted: None)
+    straight: Straight[Step, Fate] = Straight("beginning", Fate(), lambda: None)
+    line = Line(world, straight, lambda *_told: None, lambda *_posted: None)
     for number, name in enumerate(trials.SWEEPS):
         run = material.study(name)
         roles.append_evidence(run, (trials.trial(name, 2 + number, changed=True),))(line)

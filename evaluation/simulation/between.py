@@ -12,12 +12,15 @@ Rules checked here:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
+from evaluation.bench.corpus import SPACE
 from evaluation.simulation.world import World
 from memory.control import ENDS
 from records.appends import AppendReceipt
 from records.canonical import parse_canonical
+from records.control import ControlEvent, RunFacts
 from records.flows import ENDING, FLOWS
 from records.runtime import Authorization, Subject
 from records.states import ARROWS, STARTS, Machine, Phase
@@ -34,8 +37,11 @@ WAITING: Final = frozenset(
 )
 """Where a subject stands while a grant of it is unresolved."""
 
+OVER: Final = frozenset({Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED})
+"""Where a Run is over."""
+
 _OVER: Final = frozenset({Phase.OUTCOME_COMMITTED, Phase.RETIRED})
-_OF_A_RUN: Final = frozenset({Machine.DECISION, Machine.HANDOFF, Machine.AUTHORIZATION})
+_OF_A_RUN: Final = frozenset({Machine.DECISION, Machine.HANDOFF, Machine.AUTHORIZATION, Machine.ERASURE})
 _DECIDED: Final = {
     Phase.CONTEXT_COMMITTED: "decision-recall-context",
     Phase.OUTCOME_COMMITTED: "recall-decision-outcome",
@@ -49,6 +55,7 @@ class BetweenCheck:
         """Compare the stores of a world."""
         self._world = world
         self._bodies: dict[str, Authorization] = {}
+        self._taken: dict[str, tuple[str, ...]] = {}
 
     def check(self, subjects: Iterable[Subject], receipts: Iterable[AppendReceipt]) -> None:
         """Check what changed since the last time."""
@@ -61,6 +68,8 @@ class BetweenCheck:
 
     def _beginning(self, subject: Subject) -> frozenset[Phase]:
         """Return the phases of a Run in which a subject may begin: what ends a Run is granted once it is ending."""
+        if subject.machine is Machine.HANDOFF:  # what a Run that is cancelling owes is opened, to be given up
+            return frozenset({Phase.RUNNING, Phase.PAUSED, *ENDS})
         closing = subject.machine is Machine.AUTHORIZATION and self._body(subject).authority in ENDING
         return frozenset(ENDS) if closing else frozenset({Phase.RUNNING})
 
@@ -73,8 +82,10 @@ class BetweenCheck:
             yield from self._waits(subject)
         if subject.machine is Machine.DECISION:
             yield from self._decision(subject)
-        elif subject.machine is Machine.HANDOFF and subject.phase is Phase.BOUND:
-            yield from self._queued(str(parse_canonical(subject.body)["work_item_id"]))
+        elif subject.machine is Machine.ERASURE:
+            yield from self._erasure(subject)
+        elif subject.machine is Machine.HANDOFF:
+            yield from self._handoff(subject, str(_parsed(subject.body)["work_item_id"]))
         elif subject.machine is Machine.ACTIVITY and subject.phase is Phase.COMMITTED:
             yield from self._completed(subject)
         if subject.machine in _OF_A_RUN and subject.version == 1:
@@ -101,23 +112,25 @@ class BetweenCheck:
 
     def _granted(self, subject: Subject, body: Authorization) -> Iterator[str]:
         moved = self._world.runtime.subject(body.machine, body.subject_id)
-        if moved is None or parse_canonical(moved.facts).get("authorization") != subject.id:
+        if moved is None or _parsed(moved.facts).get("authorization") != subject.id:
             yield "its subject does not know of it"
         elif (moved.machine, moved.phase) not in WAITING:
             yield f"its subject is at {moved.phase} and does not wait"
         elif (moved.generation, moved.fence) != (body.generation, body.fence):
             yield f"it is for fence {body.fence}, its subject is at {moved.fence}"
-        for (machine, key), other in self._world.runtime.content.items():
-            if machine is Machine.AUTHORIZATION and other.phase is Phase.GRANTED and key != subject.id:
-                theirs = self._body(other)
-                if (theirs.machine, theirs.subject_id) == (body.machine, body.subject_id):
-                    yield f"{key} is granted for the same subject"
+        for other in self._unresolved():
+            if other.id != subject.id and _attempt(self._body(other)) == _attempt(body):
+                yield f"{other.id} is granted for the same attempt"
+
+    def _unresolved(self) -> Iterator[Subject]:
+        content = self._world.runtime.content.items()
+        return (each for key, each in content if key[0] is Machine.AUTHORIZATION and each.phase is Phase.GRANTED)
 
     def _waits(self, subject: Subject) -> Iterator[str]:
-        """A subject waits exactly while the authorization that it names is granted."""
-        name = parse_canonical(subject.facts).get("authorization")
+        """A subject waits exactly while the authorization that it names is granted, for the attempt that it is at."""
+        name = _parsed(subject.facts).get("authorization")
         found = None if name is None else self._world.runtime.subject(Machine.AUTHORIZATION, str(name))
-        granted = found is not None and found.phase is Phase.GRANTED
+        granted = found is not None and found.phase is Phase.GRANTED and self._body(found).fence == subject.fence
         if granted != ((subject.machine, subject.phase) in WAITING):
             yield f"its authorization is {'nowhere' if found is None else found.phase}"
 
@@ -130,6 +143,44 @@ class BetweenCheck:
         if noun is not None and not self._held(noun, "intent_id", subject.id):
             yield f"there is no {noun}"
 
+    def _erasure(self, subject: Subject) -> Iterator[str]:
+        begun = subject.phase not in {Phase.REGISTERING, Phase.RETIRED}
+        if begun != (subject.id in self._world.ledger.content.records) and subject.phase is not Phase.REGISTERING:
+            yield "its intent is " + ("missing" if begun else "in the Ledger")
+        if subject.phase is Phase.CLOSED and not self._held("memory-retention-tombstone", "intent_id", subject.id):
+            yield "there is no tombstone"
+
+    def _handoff(self, handoff: Subject, item: str) -> Iterator[str]:
+        """What a handoff says of its item is so, and its profile is held until it is released."""
+        reference = self._world.runtime.subject(Machine.REFERENCE, str(_parsed(handoff.body)["reference_id"]))
+        let_go = reference is None or reference.phase is not Phase.ACTIVE
+        if let_go != (handoff.phase is Phase.RELEASED):
+            yield "its reference is " + ("gone" if let_go else "held")
+        queued = item in self._world.ledger.content.records
+        if handoff.phase is Phase.BOUND:
+            yield from self._queued(item)
+        elif handoff.phase in {Phase.PROVED_ABSENT, Phase.ABANDONED} and queued:
+            yield f"{item} is in the Ledger"
+        elif handoff.phase is Phase.RELEASED and queued:
+            yield from self._done_with(handoff, item)
+        experience = str(_parsed(handoff.body)["experience_id"])
+        if handoff.phase is Phase.ABANDONED and not self._held("distillation-receipt", "experience_id", experience):
+            yield f"there is no receipt of {experience}"
+
+    def _done_with(self, handoff: Subject, item: str) -> Iterator[str]:
+        """The profile of an item is needed until its source Run and its campaign are over."""
+        if not self._held("distillation-work-completion", "work_item_id", item):
+            yield f"there is no completion of {item}"
+        content = self._world.ledger.content
+        assigned = content.by_kind.get(("distillation-work-assignment", SPACE), [])
+        campaigns = [
+            content.columns[each]["run_id"] for each in assigned if content.columns[each]["work_item_id"] == item
+        ]
+        for run_id in (handoff.run_id, *campaigns):
+            run = self._world.runtime.subject(Machine.RUN, str(run_id))
+            if run is None or run.phase not in OVER:
+                yield f"{run_id} is not over"
+
     def _queued(self, item: str) -> Iterator[str]:
         if item not in self._world.ledger.content.records:
             yield f"{item} is not in the Ledger"
@@ -138,7 +189,7 @@ class BetweenCheck:
                 yield f"there is no {noun} of {item}"
 
     def _completed(self, subject: Subject) -> Iterator[str]:
-        item = parse_canonical(subject.body).get("work_item_id")
+        item = _parsed(subject.body).get("work_item_id")
         if item is not None and not self._held("distillation-work-completion", "work_item_id", str(item)):
             yield f"there is no completion of {item}"
 
@@ -152,7 +203,8 @@ class BetweenCheck:
         )
 
     def _run(self, run: Subject) -> Iterator[str]:
-        if run.phase not in {Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED}:
+        yield from self._controlled(run)
+        if run.phase not in OVER:
             return
         for (machine, key), subject in self._world.runtime.content.items():
             if subject.run_id != run.id or machine not in _OF_A_RUN:
@@ -161,6 +213,20 @@ class BetweenCheck:
                 yield f"{machine} {key} is {subject.phase}"
             elif machine is Machine.DECISION and subject.phase not in _OVER:
                 yield f"decision {key} is {subject.phase}"
+
+    def _controlled(self, run: Subject) -> Iterator[str]:
+        """Nothing is unresolved in a Run that is paused; what changed its budget was decided on the version before."""
+        if run.phase is Phase.PAUSED:
+            yield from (f"{each.id} is granted" for each in self._unresolved() if each.run_id == run.id)
+        taken = RunFacts.load(run.facts).taken
+        before = self._taken.get(run.id, ())
+        self._taken[run.id] = taken
+        if taken[: len(before)] != before or len(set(taken)) != len(taken):
+            yield "an event that took effect was lost, or took effect twice"
+        for digest in taken[len(before) :]:
+            event = ControlEvent.read(self._world.artifacts.read(digest), digest)
+            if event.expected_version is not None and event.expected_version != run.version - 1:
+                yield f"its budget was amended as of version {event.expected_version}"
 
     def _of_receipt(self, receipt: AppendReceipt) -> Iterator[str]:
         if not FLOWS[receipt.transition].is_granted:
@@ -181,6 +247,16 @@ class BetweenCheck:
         if subject.id not in self._bodies:
             self._bodies[subject.id] = Authorization.load(subject.body)
         return self._bodies[subject.id]
+
+
+def _attempt(body: Authorization) -> tuple[Machine, str, int]:
+    return body.machine, body.subject_id, body.fence
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Any:
+    """Return facts or a body, which nobody changes."""
+    return parse_canonical(text)
 
 
 def unsettled(world: World) -> list[str]:

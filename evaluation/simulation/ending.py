@@ -1,8 +1,9 @@
 """What must hold once the faults are over, recovery has run and everybody has had time to finish.
 
-Rules checked here: no grant is unresolved and no subject waits; every intent that was admitted has its outcome; every
-experience of a Run that was driven has its receipt, every item its assignment and its completion, and every Run is
-over; the integrity check finds nothing, and has nothing to note.
+Rules checked here: no grant is unresolved and no subject waits; every intent that was admitted has its outcome, and
+every erasure its tombstone; every experience of a Run that was driven has its receipt, every item its assignment and
+its completion, every Run is over and every handoff released; no artifact is missing that something names; the
+integrity check finds nothing, and has nothing to note.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from evaluation.bench.corpus import SPACE
-from evaluation.simulation.between import unsettled
+from evaluation.simulation.between import OVER, unsettled
 from evaluation.simulation.world import World
 from memory.fsck import fsck
 from records.runtime import RunBody
-from records.states import Machine, Phase
+from records.states import Machine, Phase, phases_of
 
 _ITEMS = ("distillation-work-assignment", "distillation-work-completion", "enqueue-transaction")
 
@@ -27,8 +28,10 @@ def check_ending(world: World, driven: Iterable[RunBody], *, thorough: bool) -> 
         driven: the Runs whose evidence somebody carried through.
         thorough: whether the integrity check runs over both stores as well.
     """
-    for broken in (*unsettled(world), *_undecided(world), *_undone(world, driven)):
+    for broken in (*unsettled(world), *_undecided(world), *_unerased(world), *_undone(world, driven)):
         world.complain(f"at the end: {broken}")
+    for digest in sorted(world.artifacts.dropped - world.artifacts.content.keys()):
+        world.require_unnamed(digest)
     if thorough and not world.complaints:
         with world.ledger.reading() as reader:
             report = fsck(reader, world.runtime, world.artifacts)
@@ -45,6 +48,13 @@ def _undecided(world: World) -> Iterator[str]:
             yield f"{stored.id} has no outcome"
 
 
+def _unerased(world: World) -> Iterator[str]:
+    closed = _about(world, "memory-retention-tombstone", "intent_id")
+    for stored in world.ledger.find("retention-erasure-intent", SPACE):
+        if stored.id not in closed:
+            yield f"{stored.id} has no tombstone"
+
+
 def _undone(world: World, driven: Iterable[RunBody]) -> Iterator[str]:
     items = {stored.id for stored in world.ledger.find("distillation-work-item", SPACE)}
     for noun in _ITEMS:
@@ -56,7 +66,9 @@ def _undone(world: World, driven: Iterable[RunBody]) -> Iterator[str]:
         for stored in world.ledger.find("experience", SPACE, attempt_id=attempts):
             if stored.id not in receipts:
                 yield f"{stored.id} has no receipt"
-    for subject in world.runtime.find(Machine.RUN, [Phase.RUNNING, Phase.CANCELLING, Phase.FAILING]):
+    for subject in world.runtime.find(Machine.RUN, set(phases_of(Machine.RUN)) - OVER):
+        yield f"{subject.id} is still {subject.phase}"
+    for subject in world.runtime.find(Machine.HANDOFF, set(phases_of(Machine.HANDOFF)) - {Phase.RELEASED}):
         yield f"{subject.id} is still {subject.phase}"
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class Fault(StrEnum):
@@ -27,8 +26,7 @@ OF_OWNERS: Final = frozenset({Fault.OLD_OWNER, Fault.OWNER_PAUSED, Fault.OWNER_L
 """Faults that concern a port that has an owner."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One call of a participant into a port.
 
     Attributes:
@@ -50,8 +48,7 @@ class Step:
         return f"{self.port}.{self.method}({self.about})"
 
 
-@dataclass(frozen=True)
-class Fate:
+class Fate(NamedTuple):
     """What the scheduler decided for a step: a fault or none, and whether a lost call is made again."""
 
     fault: Fault | None = None

@@ -11,21 +11,22 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from evaluation.simulation.faults import Fate, Fault, Step
-from evaluation.simulation.strands import Strand
+from evaluation.simulation.strands import Steps
 from evaluation.simulation.world import COORDINATOR, HEADS, RESOURCES, RUN_OWNER, World
 from memory.campaigns import HeadsPort
 from memory.heads import Reservation
 from memory.ports import CoordinatorPort, Fence
+from memory.releases import Release
 from records.appends import Append, AppendReceipt
 from records.control import Controlled
 from records.errors import FencedError, IntegrityError, UnavailableError, VrmError
 from records.knowledge import LifecycleEvent
 from records.runtime import Applied, Authorization, Command
-from store.artifacts import ArtifactStore
+from store.artifacts import ArtifactStore, Kept
 
 T = TypeVar("T")
 _ARTIFACTS: Final = "artifacts"
@@ -36,13 +37,21 @@ Told = Callable[[str, Step, Fate, str], None]
 class Line:
     """One participant's way to the ports."""
 
-    def __init__(self, world: World, strand: Strand[Step, Fate], told: Told, post: Callable[[Line, Any], None]) -> None:
-        """Call as `strand`; `post` takes a call that is to be delivered later."""
+    def __init__(
+        self,
+        world: World,
+        strand: Steps[Step, Fate],
+        told: Told,
+        post: Callable[[Line, Any], None],
+        since: float | None = None,
+    ) -> None:
+        """Call as `strand`, who began now or at a moment before; `post` takes a call that is to be delivered later."""
         self.world = world
         self._strand = strand
         self._told = told
         self._post = post
         self._fault: Fault | None = None
+        self.since = world.artifacts.moment if since is None else since
         self.owner = _RunOwnerLine(self)
         self.coordinator: CoordinatorPort = _CoordinatorLine(self)
         self.heads: HeadsPort = _HeadsLine(self)
@@ -109,6 +118,7 @@ class Line:
     def _pause(self, step: Step) -> Fate:
         fate = self._strand.step(step)
         self.world.acting = self
+        self.world.artifacts.moment += 1
         return fate
 
     def _take(self, step: Step, fate: Fate, act: Callable[[Any], T]) -> T:
@@ -169,6 +179,14 @@ class _RunOwnerLine:
         answers = self._line.call(step, lambda owner: owner.reconcile(authorization_ids))
         return _witnessed(self._line.world, authorization_ids, answers)
 
+    def resolve(self, proof_digests: Sequence[str]) -> list[Applied | VrmError]:
+        step = Step(RUN_OWNER, "resolve", _short(proof_digests), owned=True)
+        return self._line.call(step, lambda owner: owner.resolve(proof_digests))
+
+    def release(self, releases: Sequence[Release]) -> list[Applied | VrmError]:
+        step = Step(RUN_OWNER, "release", _short([each.handoff_id for each in releases]), owned=True)
+        return self._line.call(step, lambda owner: owner.release(releases))
+
 
 class _CoordinatorLine:
     def __init__(self, line: Line) -> None:
@@ -218,6 +236,21 @@ class _ArtifactLine(ArtifactStore):
     def publish_many(self, items: Sequence[bytes]) -> list[str]:
         step = Step(_ARTIFACTS, "publish", f"{len(items)} items")
         return self._line.call(step, lambda store: list(store.publish_many(items)))
+
+    def ages(self) -> Iterator[Kept]:
+        kept = self._line.call(Step(_ARTIFACTS, "ages", "all"), lambda store: list(store.ages()))
+        return iter(kept)
+
+    def drop(self, name: str, published_before: float) -> bool:
+        step = Step(_ARTIFACTS, "drop", name[:12])
+        return self._line.call(step, lambda store: self._drop(store, name, published_before))
+
+    def _drop(self, store: ArtifactStore, name: str, published_before: float) -> bool:
+        """Remove an artifact, and see whether somebody needs it."""
+        dropped = store.drop(name, published_before)
+        if dropped:
+            self._line.world.require_unnamed(name)
+        return dropped
 
     def holds(self, digest: str) -> bool:
         return self._line.world.artifacts.holds(digest)

@@ -15,6 +15,7 @@ from evaluation.bench.corpus import CATALOG, CONTRACT, METRIC, SPACE
 from evaluation.simulation.world import OpenLedger
 from memory.distillation.view import Policies
 from memory.index.embedding import HashEmbedder
+from memory.leases import admission, completion
 from memory.snapshots import (
     KnowledgeSnapshotBuilder,
     RecallInputSnapshotBuilder,
@@ -25,10 +26,9 @@ from memory.snapshots import (
 )
 from policies.distillation_policy import distillation_policy
 from policies.lifecycle_policy import lifecycle_policy
-from policies.retention import check_retention
 from policies.retrieval_policy import retrieval_policy
 from policies.selection_policy import selection_policy
-from records.appends import NamespaceHead, Proposal
+from records.appends import Proposal
 from records.base import Record
 from records.canonical import digest_bytes
 from records.decisions import (
@@ -38,11 +38,12 @@ from records.decisions import (
     DecisionContractView,
     DecisionIntent,
     RecallContext,
+    RetentionCheck,
     memory_binding,
 )
 from records.flows import Authority, Transition
 from records.governance import ArmAssignment, ArmManifest, MemoryProfile
-from records.ids import ContextId, ContractId, ContractViewId, IntentId, RecallInputId
+from records.ids import ContextId, ContractId, ContractViewId, IntentId, RecallInputId, RunId
 from records.outcomes import (
     DecisionStatus,
     OutcomeReason,
@@ -50,7 +51,7 @@ from records.outcomes import (
     SourceStatus,
     TerminalReason,
 )
-from records.runtime import RunBody, activity_id
+from records.runtime import Command, RunBody, activity_id
 from records.states import Machine
 from records.values import (
     ActorIdentity,
@@ -193,6 +194,19 @@ def manifest(*, requested: bool) -> ArmManifest:
     return ArmManifest(study="simulation", specification=digest_bytes(b"specification"), arms=arms)
 
 
+@lru_cache(maxsize=64)
+def admitted(run: RunBody, slot: str) -> Command:
+    """Return the command that admits a scientific Run with one Activity."""
+    return admission(run, [slot])
+
+
+@lru_cache(maxsize=64)
+def completed(run_id: RunId) -> Command:
+    """Return the command that completes a Run."""
+    return completion(run_id)
+
+
+@lru_cache(maxsize=64)
 def study(key: str, specification: str | None = None) -> RunBody:
     """Return the specification of a scientific Run."""
     return RunBody(
@@ -202,6 +216,11 @@ def study(key: str, specification: str | None = None) -> RunBody:
         specification_digest=specification or digest_bytes(b"specification"),
         admitted_at=TIMES[0],
     )
+
+
+def input_id() -> RecallInputId:
+    """Return the id of the Recall Input."""
+    return RecallInputId(recall_input()[0][-1][2].id)
 
 
 @dataclass(frozen=True)
@@ -261,18 +280,16 @@ class Decision:
             governance=manifest(requested=self.ending.requested).binding(self.arm),
         )
 
-    @cached_property
-    def context(self) -> RecallContext:
-        """The context of a search that found nothing."""
-        composed = recall_input()[0][-1][2]
+    def context(self, retention: RetentionCheck) -> RecallContext:
+        """Return the context of a search that found nothing."""
         return RecallContext(
             namespace=SPACE,
             created_at=self.time,
             intent_id=IntentId(self.intent.id),
             request_digest=digest_bytes(b"request"),
-            recall_input_id=RecallInputId(composed.id),
+            recall_input_id=input_id(),
             query_vector_digest=None,
-            retention=check_retention(NamespaceHead(SPACE), ()),
+            retention=retention,
             status=ContextStatus.EMPTY,
             status_reason=_REASONS[SourceStatus.EMPTY],
             items=(),
@@ -338,12 +355,24 @@ def decision(number: int, ending: Ending, *, late: bool, arm: str) -> Decision:
 
 @lru_cache(maxsize=4096)
 def proposal(
-    subject: Decision, transition: Transition, attempt: tuple[int, int], held: RecallContext | None
+    subject: Decision,
+    transition: Transition,
+    attempt: tuple[int, int],
+    held: RecallContext | None,
+    retention: RetentionCheck | None,
 ) -> Proposal:
-    """Return what a worker proposes for a decision at an attempt, if `held` is its context in the Ledger."""
+    """Return what a worker proposes for a decision at an attempt.
+
+    Args:
+        subject: the decision.
+        transition: which append it is for.
+        attempt: generation and fence.
+        held: the decision's context in the Ledger, if there is one.
+        retention: what is denied now; given for a context.
+    """
     records: dict[Transition, tuple[Record, ...]] = {
         Transition.APPEND_INTENT: (contract_view(), subject.intent),
-        Transition.APPEND_CONTEXT: (subject.context,),
+        Transition.APPEND_CONTEXT: () if retention is None else (subject.context(retention),),
         Transition.APPEND_OUTCOME: (),
     }
     authority = {Transition.APPEND_INTENT: Authority.ADMISSION, Transition.APPEND_CONTEXT: Authority.NORMAL}

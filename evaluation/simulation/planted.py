@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from evaluation.simulation import planted_stewards as bugs
 from evaluation.simulation.world import OpenLedger, OpenRuntime, Parts
 from memory.barrier import TerminalBarrier
 from memory.coordinator import CommitCoordinator
 from memory.ports import Fence
-from memory.run_owner import RunOwner
+from memory.run_owner import RunOwner, latest_grant
 from memory.spine import Spine
 from records.appends import Append, AppendReceipt, JournalRow, Proposal
 from records.canonical import digest_bytes
@@ -69,7 +70,7 @@ class _BeginsAnew(RunOwner):
         answer = super()._prepare(digest)
         if isinstance(answer, StaleError) and answer.field == "authorization":
             proposal = Proposal.read(self._artifacts.read(digest), digest)
-            earlier = self._latest(self._runtime.subject(proposal.machine, proposal.subject_id))
+            earlier = latest_grant(self._runtime.subject(proposal.machine, proposal.subject_id), self._runtime)
             if earlier is not None:
                 self._runtime.apply(self._epoch, [_settlement(earlier[1], committed=False)])
         return answer
@@ -82,7 +83,7 @@ class _ReusesAuthorization(RunOwner):
         answer = super()._prepare(digest)
         if isinstance(answer, StaleError):
             proposal = Proposal.read(self._artifacts.read(digest), digest)
-            earlier = self._latest(self._runtime.subject(proposal.machine, proposal.subject_id))
+            earlier = latest_grant(self._runtime.subject(proposal.machine, proposal.subject_id), self._runtime)
             if earlier is not None:
                 return earlier[1], None
         return answer
@@ -97,7 +98,7 @@ class _GrantsTwice(RunOwner):
             return answer
         proposal = Proposal.read(self._artifacts.read(digest), digest)
         subject = self._runtime.subject(proposal.machine, proposal.subject_id)
-        earlier = self._latest(subject)
+        earlier = latest_grant(subject, self._runtime)
         if earlier is None:
             return answer
         second = earlier[1].model_copy(update={"proposal_digest": digest, "origin_phase": Phase.RETIRED})
@@ -361,27 +362,40 @@ def _settlement(body: Authorization, *, committed: bool) -> Command:
     return Command(key=(Machine.AUTHORIZATION, key), key_phase=settled, moves=tuple(moves))
 
 
-PLANTED: Final[dict[str, Planted]] = {
-    name: Planted(name, (made[0].__doc__ or "").strip(), Parts(**{made[1]: made[0]}))
-    for name, made in {
-        "settle-unread": (_SettlesUnread, "run_owner"),
-        "silence-is-no-commit": (_SilenceIsNoCommit, "run_owner"),
-        "new-attempt-after-silence": (_BeginsAnew, "run_owner"),
-        "reuse-authorization": (_ReusesAuthorization, "run_owner"),
-        "grant-twice": (_GrantsTwice, "run_owner"),
-        "settle-before-commit": (_SettlesAtGrant, "run_owner"),
-        "end-run-early": (_EndsRunsEarly, "run_owner"),
-        "admit-twice": (_AdmitsTwice, "run_owner"),
-        "no-fence-check": (_NoFence, "runtime"),
-        "keep-fence": (_KeepsFence, "runtime"),
-        "no-runtime-epoch": (_NoRuntimeEpoch, "runtime"),
-        "no-ledger-epoch": (_NoLedgerEpoch, "ledger"),
-        "lose-receipts": (_LosesReceipts, "ledger"),
-        "write-after-refusal": (_WritesAfterRefusal, "ledger"),
-        "swap-any-head": (_SwapsAnyHead, "ledger"),
-        "recover-under-new-id": (_NewPermit, "coordinator"),
-        "drop-head-fences": (_NoFences, "coordinator"),
-        "skip-recovery": (_RecoversUnread, "spine"),
-    }.items()
+_PARTS: Final[dict[str, dict[str, Any]]] = {
+    "settle-unread": {"run_owner": _SettlesUnread},
+    "silence-is-no-commit": {"run_owner": _SilenceIsNoCommit},
+    "new-attempt-after-silence": {"run_owner": _BeginsAnew},
+    "reuse-authorization": {"run_owner": _ReusesAuthorization},
+    "grant-twice": {"run_owner": _GrantsTwice},
+    "settle-before-commit": {"run_owner": _SettlesAtGrant},
+    "end-run-early": {"run_owner": _EndsRunsEarly},
+    "admit-twice": {"run_owner": _AdmitsTwice},
+    "no-fence-check": {"runtime": _NoFence},
+    "keep-fence": {"runtime": _KeepsFence},
+    "no-runtime-epoch": {"runtime": _NoRuntimeEpoch},
+    "no-ledger-epoch": {"ledger": _NoLedgerEpoch},
+    "lose-receipts": {"ledger": _LosesReceipts},
+    "write-after-refusal": {"ledger": _WritesAfterRefusal},
+    "swap-any-head": {"ledger": _SwapsAnyHead},
+    "recover-under-new-id": {"coordinator": _NewPermit},
+    "drop-head-fences": {"coordinator": _NoFences},
+    "skip-recovery": {"spine": _RecoversUnread},
+    "pause-while-granted": {"run_owner": bugs.PausesBusy},
+    "amend-any-version": {"run_owner": bugs.AmendsAnyVersion},
+    "release-early": {"run_owner": bugs.ReleasesEarly},
+    "absent-before-drain": {
+        "orphans": bugs.ProvesUndrained,
+        "run_owner": bugs.TakesAnyProof,
+        "coordinator": bugs.AppendsRetired,
+    },
+    "append-on-stale-frontier": {"coordinator": bugs.IgnoresFrontier},
+    "append-on-denied-evidence": {"coordinator": bugs.IgnoresDenial},
+    "drop-unasked": {"artifacts": bugs.DropsUnasked},
+    "collect-by-ledger": {"collect": bugs.collect_by_ledger},
+}
+PLANTED: Final = {
+    name: Planted(name, (next(iter(parts.values())).__doc__ or "").strip(), Parts(**parts))
+    for name, parts in _PARTS.items()
 }
 """Every planted bug by its name."""

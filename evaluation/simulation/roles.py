@@ -22,8 +22,8 @@ from memory.closure import ClosurePorts, RunClosure
 from memory.commands import RunCommands
 from memory.distillation.distiller import KnowledgeDistiller
 from memory.distillation.view import View, read_view
-from memory.leases import completion
 from memory.ports import all_good
+from memory.retention import check_input
 from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
 from memory.spine import Spine
 from records.appends import Append
@@ -46,10 +46,11 @@ PASSES: Final = 4
 
 @dataclass(frozen=True)
 class Named:
-    """A role with the name that the history gives it."""
+    """A role with the name that the history gives it, and the moment at which its job began, if that was before."""
 
     name: str
     role: Role
+    since: float | None = None
 
 
 def spine_of(line: Line) -> Spine:
@@ -62,7 +63,7 @@ def commands_of(line: Line) -> RunCommands:
     return RunCommands(line.world.runtime, line.artifacts, line.owner, line.world.clock)
 
 
-def _passes(line: Line, work: Callable[[], bool]) -> None:
+def passes(line: Line, work: Callable[[], bool]) -> None:
     """Do `work` until it says that there is nothing left, each time from what is stored."""
     for _ in range(PASSES):
         try:
@@ -78,7 +79,7 @@ def decide(subject: Decision) -> Role:
     """Return the role of taking a decision from wherever it stands to its outcome."""
 
     def role(line: Line) -> None:
-        _passes(line, lambda: _decided(line, subject))
+        passes(line, lambda: _decided(line, subject))
 
     return role
 
@@ -86,7 +87,7 @@ def decide(subject: Decision) -> Role:
 def _decided(line: Line, subject: Decision) -> bool:
     """Go one step of the spine further; true once nothing is left to do."""
     line.artifacts.publish_many(subject.admitted)
-    commands_of(line).drive_run(subject.run, [material.SLOT])
+    line.owner.apply([material.admitted(subject.run, material.SLOT)])
     for _ in range(PASSES):
         found = line.world.runtime.subject(Machine.DECISION, str(subject.intent.id))
         if found is not None and found.phase in {Phase.OUTCOME_COMMITTED, Phase.RETIRED}:
@@ -98,7 +99,10 @@ def _decided(line: Line, subject: Decision) -> bool:
             return _stopped(line, subject)
         if transition is Transition.APPEND_OUTCOME:
             line.artifacts.publish_many(subject.artifacts)
-        all_good(spine_of(line).carry([material.proposal(subject, transition, attempt, held)]))
+        denied = None
+        if transition is Transition.APPEND_CONTEXT:
+            denied = check_input(line.world.ledger, SPACE, material.input_id())
+        all_good(spine_of(line).carry([material.proposal(subject, transition, attempt, held, denied)]))
     return False
 
 
@@ -126,7 +130,7 @@ def _closure(line: Line) -> RunClosure:
 
 def close(line: Line) -> None:
     """End every Run that is cancelling or failing."""
-    _passes(line, lambda: [_closure(line).close(each) for each in _closure(line).waiting()] == [])
+    passes(line, lambda: [_closure(line).close(each) for each in _closure(line).waiting()] == [])
 
 
 def _next(line: Line, subject: Decision, phase: Phase | None) -> tuple[Transition, RecallContext | None]:
@@ -144,13 +148,13 @@ def append_evidence(run: RunBody, trials: tuple[tuple[Record, ...], ...]) -> Rol
     """Return the role of admitting a Run and appending its trials."""
 
     def role(line: Line) -> None:
-        _passes(line, lambda: _appended(line, run, trials))
+        passes(line, lambda: _appended(line, run, trials))
 
     return role
 
 
 def _appended(line: Line, run: RunBody, trials: tuple[tuple[Record, ...], ...]) -> bool:
-    commands_of(line).drive_run(run, ["sweep"])
+    all_good(line.owner.apply([material.admitted(run, "sweep")]))
     appends = [Append.direct(Transition.APPEND_EVIDENCE, f"trial/{each[-1].id}", each) for each in trials]
     all_good(spine_of(line).direct(appends))
     return True
@@ -160,14 +164,14 @@ def ingest(run: RunBody) -> Role:
     """Return the role of giving every experience of a Run its receipt, and queueing what is to be distilled."""
 
     def role(line: Line) -> None:
-        _passes(line, lambda: not campaigns_of(line).ingest(run.id, _quiet))
+        passes(line, lambda: not campaigns_of(line).ingest(run.id, _quiet))
 
     return role
 
 
 def project(line: Line) -> None:
     """Admit and assign a campaign for every item that has none."""
-    _passes(line, lambda: not campaigns_of(line).project(_quiet) and bool(campaigns_of(line).waiting()))
+    passes(line, lambda: not campaigns_of(line).project(_quiet) and bool(campaigns_of(line).waiting()))
 
 
 def distil(line: Line) -> None:
@@ -191,7 +195,7 @@ def _distil(line: Line, place: int | None) -> None:
         snapshot = _first_capture(line) if place else _captured(line)
         return not campaigns.distil(snapshot, _Distiller(line), _quiet)
 
-    _passes(line, work)
+    passes(line, work)
 
 
 def _complete(line: Line, campaigns: Campaigns) -> bool:
@@ -230,7 +234,7 @@ def finish(runs: tuple[RunBody, ...]) -> Role:
         for _ in range(2):
             present = [run for run in runs if line.world.runtime.subject(Machine.RUN, run.id)]
             if present:
-                line.owner.apply([completion(run.id) for run in present])
+                line.owner.apply([material.completed(run.id) for run in present])
             line.wait("for the Runs")
 
     return role
@@ -283,18 +287,20 @@ def _first_capture(line: Line) -> EvidenceSnapshotId:
 
 
 def _frozen(line: Line) -> tuple[EvidenceSnapshot, CaptureOperation]:
-    """Freeze the evidence; the same experiences at the same position always give the same snapshot, made once."""
+    """Freeze the evidence, once in a process for the same experiences and denials at the same positions."""
     ledger = line.world.ledger
-    position = ledger.namespace_head(SPACE).evidence
-    key = position, tuple(ledger.content.by_kind["experience", SPACE])
+    head = ledger.namespace_head(SPACE)
+    denied = ledger.content.by_kind.get(("retention-erasure-intent", SPACE), [])
+    key = head.evidence, head.retention, (*ledger.content.by_kind["experience", SPACE], *denied)
     if key not in _FROZEN:
-        request = FreezeEvidence(namespace=SPACE, operation_key=f"evidence-at-{position}")
+        operation = f"evidence-at-{head.evidence}-{head.retention}"
+        request = FreezeEvidence(namespace=SPACE, operation_key=operation)
         with ledger.reading() as reader:
             _FROZEN.put(key, EvidenceSnapshotBuilder(POLICIES.distillation).freeze(reader, request))
     return _FROZEN[key]
 
 
-_FROZEN: Final[Recent[tuple[int, tuple[str, ...]], tuple[EvidenceSnapshot, CaptureOperation]]] = Recent(1024)
+_FROZEN: Final[Recent[tuple[int, int, tuple[str, ...]], tuple[EvidenceSnapshot, CaptureOperation]]] = Recent(1024)
 
 
 class _Distiller(KnowledgeDistiller):

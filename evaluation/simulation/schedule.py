@@ -9,40 +9,40 @@ more. What must hold is checked after every step of both.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from evaluation.simulation import material, roles, trials
+from evaluation.simulation import roles, stewards
 from evaluation.simulation.beginnings import Begins, beginning
 from evaluation.simulation.between import BetweenCheck
+from evaluation.simulation.casting import draw_cast
+from evaluation.simulation.denials import DenialCheck
 from evaluation.simulation.ending import check_ending
 from evaluation.simulation.faults import Fate, Fault, FaultPlan, Step
 from evaluation.simulation.invariants import LedgerCheck, RuntimeCheck
 from evaluation.simulation.lines import Line
-from evaluation.simulation.roles import Named, Role
-from evaluation.simulation.strands import Hands, Strand
+from evaluation.simulation.remembering import remembering
+from evaluation.simulation.roles import Named
+from evaluation.simulation.strands import Gone, Hands, Steps, Straight, Strand
 from evaluation.simulation.world import RESOURCES, Parts, World
+from records.canonical import digest_bytes
 from records.errors import VrmError
-from records.runtime import RunBody
 
 LIMIT: Final = 3000
 """More steps than any schedule needs; whatever takes more does not come to an end."""
 _CUT: Final = 120
-_DECIDES, _ASSIGNED, _CAMPAIGNS = 14, 5, 1
-"""Of twenty schedules so many decide only, so many distil what is assigned, so many carry evidence all the way."""
 _PACES: Final = (1.0, 4.0, 11.0)
 """From reservations that hold to ones that lapse at once; that must cost a typed no-commit and nothing else."""
 _THOROUGH: Final = {Begins.EMPTY: 4, Begins.ASSIGNED: 10, Begins.EVIDENCE: 10}
 """The integrity check runs over one in so many schedules; it costs as much as the schedule, or more with evidence."""
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One line of a history."""
 
     who: str
-    what: str
+    what: Step
     fault: Fault | None
     outcome: str
 
@@ -73,103 +73,6 @@ class Verdict:
         yield from (f"      VIOLATION {violation}" for violation in self.violations)
 
 
-@dataclass
-class Cast:
-    """Who takes part in a schedule.
-
-    Attributes:
-        begins: what is there at the beginning.
-        roles: those who take part from the beginning.
-        closing: those who finish the work in the end, in this order.
-        driven: Runs whose evidence is carried through.
-    """
-
-    begins: Begins
-    roles: list[Named] = field(default_factory=list)
-    closing: list[Named] = field(default_factory=list)
-    driven: list[RunBody] = field(default_factory=list)
-
-
-def draw_cast(rng: Random) -> Cast:
-    """Draw who takes part."""
-    (begins,) = rng.choices(list(Begins), (_DECIDES, _ASSIGNED, _CAMPAIGNS))
-    cast = Cast(begins)
-    decisions = {Begins.EMPTY: rng.choice((1, 1, 1, 2)), Begins.ASSIGNED: 0, Begins.EVIDENCE: rng.randint(0, 1)}
-    runs = [_add_decision(cast, rng, number) for number in range(decisions[begins])]
-    if begins is Begins.EVIDENCE:
-        _add_campaign(cast, rng)
-    if begins is not Begins.EMPTY:
-        _add_distillers(cast, rng)
-    for _ in range(rng.randint(0, 2)):
-        cast.roles.append(Named("scanner", roles.recover))
-    if rng.random() < 1 / 2 and runs:
-        cast.roles.append(Named("finisher", roles.finish(tuple(runs))))
-    cast.closing += [Named("closer", roles.close), Named("finisher", roles.finish((*runs, *cast.driven)))]
-    return cast
-
-
-def _add_decision(cast: Cast, rng: Random, number: int) -> RunBody:
-    """Add the workers of a decision: one, or several who do not agree."""
-    endings = rng.choice((material.REQUESTED, material.CONTROL))
-    workers = [
-        material.decision(
-            number,
-            rng.choice(endings),
-            late=rng.random() < 1 / 3,
-            arm="rival" if rng.random() < 1 / 6 else "arm",
-        )
-        for _ in range(rng.choice((1, 2, 2, 3)))
-    ]
-    for worker in workers:
-        name = f"decider of {number} ({worker.ending.name.lower()}, {worker.arm}{', late' if worker.late else ''})"
-        cast.roles.append(Named(name, roles.decide(worker)))
-        cast.closing.append(cast.roles[-1])
-    return workers[0].run
-
-
-def _add_campaign(cast: Cast, rng: Random) -> None:
-    """Add evidence of one or two Runs, and those who carry it to knowledge, some of them twice."""
-    for number in range(rng.randint(1, 2)):
-        run = material.study(trials.SWEEPS[number])
-        made = (trials.trial(trials.SWEEPS[number], 2 + number, changed=True),)
-        cast.driven.append(run)
-        cast.roles.append(Named(f"evidence of {number}", roles.append_evidence(run, made)))
-        cast.closing += [cast.roles[-1], Named(f"ingester of {number}", roles.ingest(run))]
-        cast.roles.append(Named(f"driver of {number}", roles.campaign(run)))
-        if rng.random() < 1 / 3:
-            cast.roles.append(Named(f"ingester of {number}", roles.ingest(run)))
-    cast.closing.append(Named("projector", roles.project))
-    if rng.random() < 1 / 2:
-        cast.roles.append(cast.closing[-1])
-
-
-def _add_news(cast: Cast) -> None:
-    """Add evidence that comes meanwhile, so that what two distillers capture differs."""
-    run = material.study(trials.NEWS)
-    made = (trials.trial(trials.NEWS, 4, changed=True),)
-    cast.driven.append(run)
-    cast.roles.append(Named("news", roles.append_evidence(run, made)))
-    cast.closing = [
-        cast.roles[-1], Named("ingester of the news", roles.ingest(run)), Named("projector", roles.project),
-        *cast.closing,
-    ]  # fmt: skip
-
-
-def _add_distillers(cast: Cast, rng: Random) -> None:
-    """Add those who distil what is assigned; two of them race for items and heads."""
-    distiller = Named("distiller", roles.distil)
-    cast.closing.append(distiller)
-    if cast.begins is Begins.ASSIGNED:
-        cast.driven += [material.study(name) for name in trials.SWEEPS]
-        leaders = [Named(f"distiller of item {place}", roles.distil_one(place)) for place in range(2)]
-        cast.roles += leaders if rng.random() < 2 / 3 else [distiller]
-        cast.roles += rng.choices((distiller, *leaders), k=rng.randint(0, 1))
-        if rng.random() < 2 / 3:
-            _add_news(cast)
-    elif rng.random() < 1 / 3:
-        cast.roles.append(distiller)
-
-
 class Schedule:
     """Carries out one seed."""
 
@@ -181,22 +84,28 @@ class Schedule:
         self._plan = FaultPlan(self._rng)
         self._cut = self._rng.randint(1, _CUT) if self._rng.random() < 1 / 3 else LIMIT
         self.verdict = Verdict(seed)
-        self._world = World(parts, beginning(self._cast.begins), self._rng.choice(_PACES))
+        begun = beginning(self._cast.begins)
+        left = {digest_bytes(data): data for data in self._cast.left}
+        self._world = World(parts, replace(begun, artifacts={**begun.artifacts, **left}), self._rng.choice(_PACES))
         self._runtime, self._ledger = RuntimeCheck(self._world), LedgerCheck(self._world)
         self._between = BetweenCheck(self._world)
+        self._denials = DenialCheck(self._world)
+        self._checked = self._world.writes
         self._running: list[tuple[Strand[Step, Fate], Named]] = []
+        self._world.oldest = self._oldest
         self._waiting: list[Named] = []
         self._couriers: list[Named] = []
 
     def run(self) -> Verdict:
         """Run to the end, or to the first violation."""
-        try:
-            self._disturbed()
-            if not self._world.complaints:
-                self._closing()
-        finally:
-            for strand, _ in self._running:
-                strand.end()
+        with remembering():
+            try:
+                self._disturbed()
+                if not self._world.complaints:
+                    self._closing()
+            finally:
+                for strand, _ in self._running:
+                    strand.end()
         self.verdict.violations = list(self._world.complaints)
         self.verdict.faults = dict(sorted(self._world.faults.items()))
         return self.verdict
@@ -231,26 +140,47 @@ class Schedule:
         self._world.lapse()
         scanner = Named("scanner", roles.recover)
         late, self._couriers = self._couriers, []
-        for named in (scanner, *self._cast.closing, *late, scanner):
+        after = Named("releaser", stewards.release)
+        for named in (scanner, *self._cast.closing, *late, scanner, after):
+            self._alone(named)
             if self._world.complaints:
                 return
-            self._begin(named)
-            while self._running and not self._world.complaints:
-                self._step(0, Fate())
-                if self.verdict.steps > LIMIT:
-                    self._world.complain(f"{named.name} does not come to an end")
         thorough = self.verdict.seed % _THOROUGH[self._cast.begins] == 0
         self._ledger.changed(whole=True)
         if not self._world.complaints:
             check_ending(self._world, self._cast.driven, thorough=thorough)
 
+    def _alone(self, named: Named) -> None:
+        """Let somebody do all of its work, step by step and without a fault."""
+
+        def between() -> None:
+            self._check()
+            if self.verdict.steps > LIMIT:
+                self._world.complain(f"{named.name} does not come to an end")
+            if self._world.complaints:
+                raise Gone
+
+        try:
+            self._work(Straight(named.name, Fate(), between), named)
+        except (Gone, VrmError):
+            pass
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is told
+            self._world.complain(f"{named.name} failed: {error!r}")
+        self._check()
+
     def _begin(self, named: Named) -> None:
-        strand: Strand[Step, Fate] = Strand(self._hands, named.name, lambda own: self._work(own, named.role))
-        self._running.append((strand, named))
+        begun = named if named.since is not None else replace(named, since=self._world.artifacts.moment)
+        strand: Strand[Step, Fate] = Strand(self._hands, named.name, lambda own: self._work(own, begun))
+        self._running.append((strand, begun))
         self._after(len(self._running) - 1)
 
-    def _work(self, strand: Strand[Step, Fate], role: Role) -> None:
-        role(Line(self._world, strand, self._told, self._post))
+    def _work(self, strand: Steps[Step, Fate], named: Named) -> None:
+        named.role(Line(self._world, strand, self._told, self._post, named.since))
+
+    def _oldest(self) -> float:
+        """Return when the oldest of those began who are at work or whose call is still under way."""
+        under_way = (*(named for _, named in self._running), *self._couriers)
+        return min([each.since for each in under_way if each.since is not None], default=self._world.artifacts.moment)
 
     def _step(self, place: int, fate: Fate) -> None:
         self._running[place][0].resume(fate)
@@ -259,24 +189,32 @@ class Schedule:
     def _after(self, place: int) -> None:
         """Check what a step did, and see to a participant that came to its end."""
         strand, named = self._running[place]
-        rows, receipts = self._ledger.changed()
-        subjects = self._runtime.changed()
-        if rows or receipts or subjects:
-            self._between.check(subjects, receipts)
+        self._check()
         if strand.over:
             self._running.pop(place)
             if strand.failure is not None and not isinstance(strand.failure, VrmError):
                 self._world.complain(f"{named.name} failed: {strand.failure!r}")
             elif strand.crashed:
-                self._waiting.append(named)
+                self._waiting.append(replace(named, since=None))
+
+    def _check(self) -> None:
+        """Check what a step did; one that wrote nothing did nothing."""
+        if self._world.writes == self._checked:
+            return
+        self._checked = self._world.writes
+        rows, receipts = self._ledger.changed()
+        subjects = self._runtime.changed()
+        self._denials.check(rows)
+        if rows or receipts or subjects:
+            self._between.check(subjects, receipts)
 
     def _told(self, who: str, step: Step, fate: Fate, outcome: str) -> None:
-        self.verdict.history.append(Event(who, str(step), fate.fault, outcome))
+        self.verdict.history.append(Event(who, step, fate.fault, outcome))
 
     def _post(self, line: Line, call: Any) -> None:
         """Keep a call that is to be delivered later; nobody waits for its answer."""
         step, act = call
-        self._couriers.append(Named(f"late call of {line.name}", lambda own: own.call(step, act)))
+        self._couriers.append(Named(f"late call of {line.name}", lambda own: own.call(step, act), line.since))
 
 
 def run_seed(seed: int, hands: Hands, parts: Parts | None = None) -> Verdict:

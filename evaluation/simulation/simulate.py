@@ -12,13 +12,15 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any, Final
 
 from evaluation.bench.measuring import significant
 from evaluation.simulation.planted import PLANTED, Planted
 from evaluation.simulation.schedule import Verdict, run_seed
+from evaluation.simulation.spread import Spread, processors, spread
 from evaluation.simulation.strands import Hands
 from evaluation.simulation.world import Parts
 from records.errors import InvalidInputError
@@ -29,26 +31,40 @@ PATIENCE: Final = 1000
 """Seeds after which a bug that nothing found counts as missed."""
 TOLD: Final = 3
 """Failing seeds whose history is told."""
-_EVERY: Final = 10
-_TIDY: Final = 250
+_BLOCK: Final = 50
+"""Seeds that a process takes at a time; fewer where that leaves one idle."""
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass
 class Range:
-    """What came of a range of seeds."""
+    """What came of a range of seeds.
+
+    Attributes:
+        seconds: from the beginning to the end.
+        processor_seconds: of all processes together.
+    """
 
     schedules: int = 0
     steps: int = 0
     failing: list[Verdict] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
+    processor_seconds: float = 0.0
 
     @property
     def violations(self) -> int:
         """How many seeds found something."""
         return len(self.failing)
+
+    def add(self, block: Range) -> None:
+        """Add what came of the seeds that follow."""
+        self.schedules += block.schedules
+        self.steps += block.steps
+        self.failing += block.failing
+        self.faults.update(block.faults)
+        self.processor_seconds += block.processor_seconds
 
 
 def parse_seeds(text: str) -> range:
@@ -77,57 +93,92 @@ def planted(name: str) -> Planted:
     return PLANTED[name]
 
 
-def run_range(seeds: Iterable[int], hands: Hands, parts: Parts, told: Callable[[int], None]) -> Range:
-    """Carry out seeds one after the other."""
+def run_range(seeds: range, plant: str | None, each: Spread, processes: int, told: Callable[[int], None]) -> Range:
+    """Carry out seeds, and tell of them in their order."""
     found, begun = Range(), time.perf_counter()
-    for seed in seeds:
-        verdict = run_seed(seed, hands, parts)
-        found.schedules += 1
-        found.steps += verdict.steps
-        found.faults.update(verdict.faults)
-        if verdict.violations:
-            found.failing.append(verdict)
-        if found.schedules % _EVERY == 0:
-            told(found.schedules)
-        if found.schedules % _TIDY == 0:
-            gc.collect()  # a world is full of circles, and the integrity check keeps the collector from seeing them
+    size = max(1, min(_BLOCK, len(seeds) // (processes * 4)))
+    blocks = [seeds[start : start + size] for start in range(0, len(seeds), size)]
+    for block in each(partial(_run_block, plant=plant), blocks):
+        found.add(block)
+        told(found.schedules)
     found.seconds = time.perf_counter() - begun
     return found
 
 
-def simulate(seeds: range, told: Progress = lambda _what, _done, _total: None) -> dict[str, Any]:
-    """Carry out a range of seeds and then every planted bug, and return the report as JSON values."""
-    hands = Hands()
-    try:
-        found = run_range(seeds, hands, Parts(), lambda done: told("schedules", done, len(seeds)))
-        bugs = {}
-        for number, bug in enumerate(PLANTED.values()):
-            told("planted bugs", number, len(PLANTED))
-            bugs[bug.name] = _caught(bug, hands)
-    finally:
-        hands.close()
-    return report(seeds, found) | {
+def _run_block(seeds: Sequence[int], plant: str | None) -> Range:
+    found, begun, parts = Range(), time.process_time(), _parts(plant)
+    for seed in seeds:
+        verdict = run_seed(seed, _hands(), parts)
+        found.schedules += 1
+        found.steps += verdict.steps
+        found.faults.update(verdict.faults)
+        if verdict.violations:
+            if found.violations >= TOLD:
+                verdict.history.clear()
+            found.failing.append(verdict)
+    gc.collect()  # a world is full of circles, and the integrity check keeps the collector from seeing them
+    found.processor_seconds = time.process_time() - begun
+    return found
+
+
+@cache
+def _hands() -> Hands:
+    """Return the threads of this process."""
+    return Hands()
+
+
+def _parts(plant: str | None) -> Parts:
+    return Parts() if plant is None else planted(plant).parts
+
+
+def simulate(
+    seeds: range, told: Progress = lambda _what, _done, _total: None, processes: int | None = None
+) -> dict[str, Any]:
+    """Carry out a range of seeds and then every planted bug, and return the report as JSON values.
+
+    Args:
+        seeds: the seeds.
+        told: is told of what was done so far.
+        processes: how many share the work; as many as there are processors if not given.
+
+    Raises:
+        InvalidInputError: there must be a process.
+    """
+    count = _processes(processes)
+    with spread(count) as each:
+        found = run_range(seeds, None, each, count, lambda done: told("schedules", done, len(seeds)))
+        bugs: dict[str, dict[str, Any]] = {}
+        for name, caught in zip(PLANTED, each(_caught, list(PLANTED)), strict=True):
+            bugs[name] = caught
+            told("planted bugs", len(bugs), len(PLANTED))
+    return report(seeds, found, count) | {
         "planted_bugs": len(bugs),
         "planted_bugs_caught": sum(1 for bug in bugs.values() if bug["caught_in"]),
         "planted": bugs,
     }
 
 
-def simulate_planted(name: str, seeds: range, told: Progress = lambda _what, _done, _total: None) -> dict[str, Any]:
+def simulate_planted(
+    name: str, seeds: range, told: Progress = lambda _what, _done, _total: None, processes: int | None = None
+) -> dict[str, Any]:
     """Carry out a range of seeds over a planted bug, and return the report as JSON values.
 
     Raises:
-        InvalidInputError: there is no such bug.
+        InvalidInputError: there is no such bug, or there must be a process.
     """
-    bug, hands = planted(name), Hands()
-    try:
-        found = run_range(seeds, hands, bug.parts, lambda done: told("schedules", done, len(seeds)))
-    finally:
-        hands.close()
-    return report(seeds, found) | {"plant": name, "meaning": bug.meaning}
+    bug, count = planted(name), _processes(processes)
+    with spread(count) as each:
+        found = run_range(seeds, name, each, count, lambda done: told("schedules", done, len(seeds)))
+    return report(seeds, found, count) | {"plant": name, "meaning": bug.meaning}
 
 
-def report(seeds: range, found: Range) -> dict[str, Any]:
+def _processes(asked: int | None) -> int:
+    if asked is not None and asked < 1:
+        raise InvalidInputError("processes", asked, "Give one or more.")
+    return asked or processors()
+
+
+def report(seeds: range, found: Range, processes: int) -> dict[str, Any]:
     """Return what is told of a range."""
     return {
         "seeds": f"{seeds.start}:{seeds.stop}",
@@ -137,6 +188,8 @@ def report(seeds: range, found: Range) -> dict[str, Any]:
         "faults": {name.lower(): count for name, count in sorted(found.faults.items())},
         "seconds": significant(found.seconds),
         "schedules_per_second": significant(found.schedules / found.seconds),
+        "processes": processes,
+        "processor_seconds": significant(found.processor_seconds),
         "failing_seeds": [verdict.seed for verdict in found.failing],
         "histories": [list(verdict.lines()) for verdict in found.failing[:TOLD]],
     }
@@ -148,15 +201,12 @@ def history(seed: int, plant: str | None = None) -> list[str]:
     Raises:
         InvalidInputError: there is no such bug.
     """
-    parts, hands = Parts() if plant is None else planted(plant).parts, Hands()
-    try:
-        return list(run_seed(seed, hands, parts).lines())
-    finally:
-        hands.close()
+    return list(run_seed(seed, _hands(), _parts(plant)).lines())
 
 
-def _caught(bug: Planted, hands: Hands) -> dict[str, Any]:
+def _caught(name: str) -> dict[str, Any]:
     """Return in how many seeds a bug was caught, and in which first."""
+    bug, hands = planted(name), _hands()
     caught = [seed for seed in range(PLANTED_SEEDS) if run_seed(seed, hands, bug.parts).violations]
     tried = PLANTED_SEEDS
     while not caught and tried < PATIENCE:

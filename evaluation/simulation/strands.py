@@ -5,7 +5,8 @@ Rules kept here:
 - one strand runs at a time, and the scheduler waits meanwhile: the order is the scheduler's alone, whatever the
   operating system does with the threads underneath;
 - a strand whose process is gone does nothing on its way out: every step that it tries is refused;
-- threads are kept for the next strand, because starting one costs more than a whole schedule's switches.
+- threads are kept for the next strand, because starting one costs more than a whole schedule's switches;
+- who has nobody beside itself needs no thread, and is spared the switches: it goes straight through.
 
 Threads are what lets the product's own synchronous code be stopped between any two of its calls.
 """
@@ -14,14 +15,47 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 Offer = TypeVar("Offer")
 Answer = TypeVar("Answer")
+Offer_contra = TypeVar("Offer_contra", contravariant=True)
+Answer_co = TypeVar("Answer_co", covariant=True)
 
 
 class Gone(BaseException):
     """The process is gone; no handler for errors may see it."""
+
+
+class Steps(Protocol[Offer_contra, Answer_co]):
+    """What a participant's own work is given: its name, and its steps."""
+
+    name: str
+
+    def step(self, offer: Offer_contra) -> Answer_co:
+        """Offer a step and return once it may be taken."""
+
+    def leave(self) -> Gone:
+        """Mark the process as gone, and return what to raise."""
+
+
+class Straight(Generic[Offer, Answer]):
+    """A participant that is alone, in its caller's thread; all of its steps get the same answer at once."""
+
+    def __init__(self, name: str, answer: Answer, between: Callable[[], None]) -> None:
+        """Call `between` before each step, when the one before has taken effect; what it raises ends the work."""
+        self.name = name
+        self._answer = answer
+        self._between = between
+
+    def step(self, _offer: Offer) -> Answer:
+        """Take a step."""
+        self._between()
+        return self._answer
+
+    def leave(self) -> Gone:
+        """Return what to raise; there is nobody who would take its place."""
+        return Gone()
 
 
 class _Hand:

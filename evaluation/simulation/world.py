@@ -11,21 +11,23 @@ Rules kept here:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
 
 from memory.coordinator import CommitCoordinator
+from memory.garbage import Garbage, collect
 from memory.heads import HOLD_SECONDS, LifecycleHeads
 from memory.leases import LEASE_SECONDS, later, lease_of
+from memory.orphans import Orphans
 from memory.run_owner import RunOwner
 from memory.spine import Spine
 from records.appends import AppendReceipt
 from records.canonical import digest_bytes
 from records.errors import NotFoundError, VrmError
-from records.runtime import Applied, Command, Subject
-from records.states import Event, Machine
-from store.artifacts import ArtifactStore
+from records.runtime import Applied, Authorization, Command, Subject
+from records.states import Event, Machine, Phase
+from store.artifacts import ArtifactStore, Kept
 from store.ledger.memory import MemoryLedger, _State
 from store.ledger.port import Epoch, LedgerStore, Request
 from store.runtime.engine import Key
@@ -73,11 +75,19 @@ class OpenLedger(MemoryLedger):
 
 
 class HeldArtifacts(ArtifactStore):
-    """Artifact bytes in a mapping of their own."""
+    """Artifact bytes in a mapping of their own; what it begins with was published long ago.
+
+    Attributes:
+        moment: the present, which whoever takes steps moves on.
+        dropped: what was removed, though it may have been published again.
+    """
 
     def __init__(self, held: Mapping[str, bytes]) -> None:
         """Begin with a copy of what is given."""
         self._held = dict(held)
+        self._published: dict[str, float] = {}
+        self.moment = 1.0
+        self.dropped: set[str] = set()
         self.url = "held"
 
     @property
@@ -86,10 +96,23 @@ class HeldArtifacts(ArtifactStore):
         return self._held
 
     def publish_many(self, items: Sequence[bytes]) -> list[str]:
-        """Keep the bytes."""
+        """Keep the bytes, which are young by that."""
         digests = [digest_bytes(data) for data in items]
         self._held.update(zip(digests, items, strict=True))
+        self._published.update((digest, self.moment) for digest in digests)
         return digests
+
+    def ages(self) -> Iterator[Kept]:
+        """Return everything with its age."""
+        return (Kept(name, len(data), self._published.get(name, 0.0)) for name, data in sorted(self._held.items()))
+
+    def drop(self, name: str, published_before: float) -> bool:
+        """Remove what was not published again since."""
+        if name not in self._held or self._published.get(name, 0.0) >= published_before:
+            return False
+        del self._held[name]
+        self.dropped.add(name)
+        return True
 
     def holds(self, digest: str) -> bool:
         """Tell whether the bytes are there."""
@@ -120,6 +143,9 @@ class Parts:
     coordinator: type[CommitCoordinator] = CommitCoordinator
     heads: type[LifecycleHeads] = LifecycleHeads
     spine: type[Spine] = Spine
+    orphans: type[Orphans] = Orphans
+    artifacts: type[HeldArtifacts] = HeldArtifacts
+    collect: Callable[..., Garbage] = collect
 
 
 @dataclass(frozen=True)
@@ -151,6 +177,8 @@ class World:
         acting: whoever takes the present step.
         complaints: what was promised and not kept, as it was seen.
         faults: how often each fault came about.
+        writes: how many writes were tried, whatever came of them.
+        oldest: the moment at which the oldest job that is under way began.
     """
 
     parts: Parts
@@ -160,6 +188,8 @@ class World:
     complaints: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
     epochs: dict[str, int] = field(default_factory=dict)
+    writes: int = 0
+    oldest: Callable[[], float] = lambda: 0.0
 
     def __post_init__(self) -> None:
         """Begin with what is given, and let the first owners claim."""
@@ -167,7 +197,7 @@ class World:
         self.ledger.begin_with(self.beginning.ledger)
         self.runtime = self.parts.runtime()
         self.runtime.begin_with(self.beginning.runtime)
-        self.artifacts = HeldArtifacts(self.beginning.artifacts)
+        self.artifacts = self.parts.artifacts(self.beginning.artifacts)
         self._ticks, self._seconds, self._leased = 0, 0.0, 0.0
         self._owners: dict[str, list[Any]] = {}
         for port in RESOURCES:
@@ -219,6 +249,19 @@ class World:
             self.succeed(port)
         return self._owners[port][0]
 
+    def require_unnamed(self, digest: str) -> None:
+        """Complain if an artifact that was removed is named: by a record, by a subject, by a grant's proposal."""
+        if any(digest in stored.payload for stored in self.ledger.content.records.values()):
+            self.complain(f"artifact {digest} was removed, and a record names it")
+        for subject in self.runtime.content.values():
+            held = subject.machine is not Machine.REFERENCE or subject.phase is Phase.ACTIVE
+            if held and (digest in subject.body or digest in subject.facts):
+                self.complain(f"artifact {digest} was removed, and {subject.machine} {subject.id} names it")
+            if subject.phase is Phase.GRANTED:
+                proposal = self.artifacts.content.get(Authorization.load(subject.body).proposal_digest, b"")
+                if digest.encode() in proposal:
+                    self.complain(f"artifact {digest} was removed, and what {subject.id} grants rests on it")
+
     def complain(self, text: str) -> None:
         """Tell what was promised and not kept."""
         self.complaints.append(text)
@@ -232,11 +275,12 @@ class _Seat:
 
     def _around(self, write: Callable[[], Any]) -> Any:
         acting = self._world.acting
-        if acting is None:
-            return write()
-        acting.before_write(self._port)
+        if acting is not None:
+            acting.before_write(self._port)
+        self._world.writes += 1
         answer = write()
-        acting.after_write(self._port)
+        if acting is not None:
+            acting.after_write(self._port)
         return answer
 
     def _claimed(self, epoch: Epoch) -> Epoch:

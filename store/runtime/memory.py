@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from records.errors import VrmError
 from records.runtime import Applied, Command, Subject
@@ -41,11 +42,12 @@ class MemoryRuntime:
         """Return the subjects in one of the phases, of one or some Runs if given, sorted by id."""
         wanted = set(phases)
         runs = {run_id} if isinstance(run_id, str) else None if run_id is None else set(run_id)
-        return [
-            subject
-            for (kind, _), subject in sorted(self._subjects.items())
+        found = [
+            (key, subject)
+            for (kind, key), subject in self._subjects.items()
             if kind is machine and (not wanted or subject.phase in wanted) and (runs is None or subject.run_id in runs)
         ]
+        return [subject for _, subject in sorted(found, key=itemgetter(0))]
 
     def resolve(self, machine: Machine, prefix: str, limit: int = 10) -> list[str]:
         """Return the ids of a machine's subjects that begin with `prefix`, sorted; at most `limit` of them."""

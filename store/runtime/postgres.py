@@ -75,7 +75,9 @@ class PostgresRuntimeReader:
 
     def resolve(self, machine: Machine, prefix: str, limit: int = 10) -> list[str]:
         """Return the ids of a machine's subjects that begin with `prefix`, sorted; at most `limit` of them."""
-        statement = f"SELECT id FROM {SCHEMA}.{table_name(machine)} WHERE starts_with(id, %s) ORDER BY id LIMIT %s"
+        statement = (
+            f"SELECT id FROM {SCHEMA}.{table_name(machine)} WHERE starts_with(id, $1) ORDER BY id LIMIT $2::bigint"
+        )
         return [row[0] for row in self._rows(statement, [prefix, limit])]
 
     def phase_counts(self) -> dict[str, dict[str, int]]:

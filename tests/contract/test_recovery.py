@@ -27,6 +27,9 @@ from tests.support.samples import PROFILE
 from tests.support.stack import POLICIES, Faults, Stack, effects
 from tests.support.stack_control import checked, run_of, stop
 from tests.support.stack_handoffs import STEPS, Scene
+from tests.support.stores import expect
+
+FAR = "2999-01-01T00:00:00.000000Z"
 
 pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
@@ -49,11 +52,18 @@ def begun(stack: Stack, key: str = "private") -> Any:
     return stack.officer.begin(asked)
 
 
+def take(stack: Stack, activity: str) -> None:
+    """Lease an Activity for a worker whose deadline is far away."""
+    subjects = stack.stores.runtime.subjects(Machine.ACTIVITY, [activity]).values()
+    commands = leases(subjects, "worker", FAR).values()
+    all_good(stack.owner.apply([expect(Command, each) for each in commands]))
+
+
 def leased(stack: Stack, key: str) -> str:
     """Return an Activity that somebody works on, in a Run that is then cancelled."""
     run_id = stack.admit(key, "slot")
     activity = str(activity_id(run_id, "slot"))
-    all_good(stack.owner.apply(leases(stack.stores.runtime.subjects(Machine.ACTIVITY, [activity]).values())))
+    take(stack, activity)
     stop(stack, run_id, fail=True)
     return activity
 
@@ -158,7 +168,7 @@ def test_what_waits_says_why_and_keeps_nobody_else_waiting(stack: Stack) -> None
 def test_a_lease_of_a_run_that_ends_is_taken_back_and_its_holder_is_refused(stack: Stack) -> None:
     running = stack.admit("running", "slot")
     mine = str(activity_id(running, "slot"))
-    all_good(stack.owner.apply(leases(stack.stores.runtime.subjects(Machine.ACTIVITY, [mine]).values())))
+    take(stack, mine)
     activity = leased(stack, "ending")
     (held,) = stack.stores.runtime.subjects(Machine.ACTIVITY, [activity]).values()
     assert held.phase is Phase.RUNNING

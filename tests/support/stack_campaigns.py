@@ -12,11 +12,12 @@ from records.appends import Proposal
 from records.control import RunFacts
 from records.ids import RunId
 from records.ingestion import WorkAssignment, WorkCompletion, WorkItem
-from records.runtime import Authorization, Subject, activity_id
+from records.runtime import Authorization, Command, Subject, activity_id
 from records.states import Machine, Phase
 from tests.support.samples import PROFILE
 from tests.support.stack import Stack, effects, quiet
 from tests.support.stores import expect
+from tests.support.trials import NOW
 
 UNASSIGNED = "unassigned"
 """The Activity waits, and the Ledger has no assignment of it."""
@@ -97,8 +98,9 @@ def campaign(stack: Stack, at: Phase | str) -> Campaign:
 
 
 def lease(made: Campaign, *, begin: bool = True) -> Subject:
-    """Lease the Activity, and begin it."""
-    (command,) = leases([made.activity])
+    """Lease the Activity in the campaigns' own name, and begin it."""
+    activity = made.activity
+    command = expect(Command, leases([activity], "test", NOW)[activity.id])
     moves = command.moves if begin else command.moves[:-1]
     all_good(made.stack.owner.apply([command.model_copy(update={"moves": moves})]))
     return made.activity

@@ -16,6 +16,9 @@ def simulate(
     plant: Annotated[
         str | None, typer.Option(help="Run over this planted bug instead.", show_default="the product's own parts")
     ] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="How many share the work.", show_default="the processors there are")
+    ] = None,
     history: Annotated[bool, typer.Option(help="Print the steps of the first seed, whatever came of it.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -23,12 +26,14 @@ def simulate(
 
     A seed decides who takes part, the order of their steps, and every crash, lost reply, duplicate, delay and
     change of owner. What fails is printed step by step and replays exactly. Then every planted bug must be found.
+    What is found does not depend on the number of processes.
     Exit code 0 if nothing was found and every planted bug was, else 1; with --plant 1 if the bug was found.
 
     \b
     Examples:
       vrm simulate --seeds 0:20000
       vrm simulate --seeds 17 --history            one schedule, step by step
+      vrm simulate --seeds 0:100000 --processes 8
       vrm simulate --seeds 0:200 --plant no-fence-check
       vrm simulate --seeds 0:20000 --json | tail -n 1 | jq .violations
     """  # noqa: D301  # \b is an instruction to the help formatter, not an escape
@@ -36,7 +41,10 @@ def simulate(
 
     chosen = simulation.parse_seeds(seeds)
     with progress(quiet=as_json) as told:
-        found = simulation.simulate(chosen, told) if plant is None else simulation.simulate_planted(plant, chosen, told)
+        if plant is None:
+            found = simulation.simulate(chosen, told, processes)
+        else:
+            found = simulation.simulate_planted(plant, chosen, told, processes)
     if history:
         found["histories"] = [simulation.history(chosen.start, plant), *found["histories"]]
     if as_json:
@@ -54,7 +62,9 @@ def _print(found: dict[str, Any]) -> None:
         for line in lines:
             out.print(line, markup=False, soft_wrap=True)
     show_title(out, f"Simulation: seeds {found['seeds']}")
-    for name in ("schedules", "violations", "steps", "seconds", "schedules_per_second"):
+    for name in (
+        "schedules", "violations", "steps", "seconds", "schedules_per_second", "processes", "processor_seconds",
+    ):  # fmt: skip
         out.print(f"{name}: {found[name]}")
     out.print(f"failing seeds: {', '.join(map(str, found['failing_seeds'])) or 'none'}")
     show_title(out, "Faults")
