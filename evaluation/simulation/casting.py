@@ -86,7 +86,6 @@ def _add_erasers(cast: Cast, rng: Random) -> None:
     for target in rng.choices(targets, k=rng.randint(1, 2)):
         cast.roles.append(Named(f"eraser of the {target}", erasures.erase(target)))
         cast.closing.append(cast.roles[-1])
-    cast.driven.append(erasures.run())
 
 
 def _add_stewards_of_handoffs(cast: Cast, rng: Random) -> None:

@@ -252,6 +252,12 @@ class _ArtifactLine(ArtifactStore):
             self._line.world.require_unnamed(name)
         return dropped
 
+    def erase(self, digest: str) -> None:
+        self._line.call(Step(_ARTIFACTS, "erase", digest[:12]), lambda store: store.erase(digest))
+
+    def erased(self, digest: str) -> bool:
+        return self._line.world.artifacts.erased(digest)
+
     def holds(self, digest: str) -> bool:
         return self._line.world.artifacts.holds(digest)
 

@@ -24,7 +24,7 @@ from memory.run_owner import RunOwner
 from memory.spine import Spine
 from records.appends import AppendReceipt
 from records.canonical import digest_bytes
-from records.errors import NotFoundError, VrmError
+from records.errors import ErasedError, NotFoundError, VrmError
 from records.runtime import Applied, Authorization, Command, Subject
 from records.states import Event, Machine, Phase
 from store.artifacts import ArtifactStore, Kept
@@ -88,6 +88,7 @@ class HeldArtifacts(ArtifactStore):
         self._published: dict[str, float] = {}
         self.moment = 1.0
         self.dropped: set[str] = set()
+        self._erased: set[str] = set()
         self.url = "held"
 
     @property
@@ -98,6 +99,9 @@ class HeldArtifacts(ArtifactStore):
     def publish_many(self, items: Sequence[bytes]) -> list[str]:
         """Keep the bytes, which are young by that."""
         digests = [digest_bytes(data) for data in items]
+        for digest in digests:
+            if digest in self._erased:
+                raise ErasedError("artifact", digest, "Its bytes were erased.")
         self._held.update(zip(digests, items, strict=True))
         self._published.update((digest, self.moment) for digest in digests)
         return digests
@@ -114,6 +118,15 @@ class HeldArtifacts(ArtifactStore):
         self.dropped.add(name)
         return True
 
+    def erase(self, digest: str) -> None:
+        """Remove bytes for ever."""
+        self._erased.add(digest)
+        self._held.pop(digest, None)
+
+    def erased(self, digest: str) -> bool:
+        """Tell whether bytes were removed for ever."""
+        return digest in self._erased
+
     def holds(self, digest: str) -> bool:
         """Tell whether the bytes are there."""
         return digest in self._held
@@ -122,8 +135,10 @@ class HeldArtifacts(ArtifactStore):
         """Return the bytes of a digest.
 
         Raises:
-            NotFoundError: they were never published.
+            NotFoundError: they were never published; `ErasedError`, if they were erased.
         """
+        if digest in self._erased:
+            raise ErasedError("artifact", digest, "Its bytes were erased.")
         if digest not in self._held:
             raise NotFoundError("artifact", digest, "Its bytes were never published.")
         return self._held[digest]
