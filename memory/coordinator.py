@@ -3,7 +3,8 @@
 Rules kept here:
 
 - authorization and proposal are read through the Runtime's read-only side before any Ledger transaction is open;
-- what an Outcome or completion rests on is read again: its proof, and for closure the control event that its Run has;
+- what an intent, Outcome or completion rests on is read again: what its Run was admitted with, its proof, and for
+  closure the control event that its Run has;
 - a direct append that rests on what the Runtime says now is checked for it before its transaction is open;
 - what is appended is exactly what was proposed, plus what the flow derives from proposal and authorization after the
   grant (`memory.derive`);
@@ -16,7 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
+from memory.admission import require_admitted
 from memory.assignments import unproved
 from memory.derive import derive
 from memory.guard_rules import of
@@ -116,9 +119,10 @@ class CommitCoordinator:
         _require_same(authorization, proposal)
         records = proposal.unpack()
         require_proofs(self._artifacts, records)
-        closure = authorization.authority is Authority.RUNTIME_CLOSURE
-        run = self._runtime.subject(Machine.RUN, authorization.run_id) if closure else None
+        asked = authorization.authority in _OF_THE_RUN
+        run = self._runtime.subject(Machine.RUN, authorization.run_id) if asked else None
         require_authority(authorization.authority, records, run, current=False)
+        require_admitted(self._artifacts, records, run)
         expected = [record for record in records if record.id == authorization.expected_id]
         if len(expected) != 1 or expected[0].payload_digest != authorization.expected_digest:
             raise IntegrityError("authorization", authorization_id, "The proposal does not hold the authorized record.")
@@ -130,6 +134,10 @@ class CommitCoordinator:
             permit_digest=authorization.canonical_digest,
             records=derive(records, authorization),
         )
+
+
+_OF_THE_RUN: Final = frozenset({Authority.ADMISSION, Authority.RUNTIME_CLOSURE})
+"""Authorities under which the records rest on what their Run says."""
 
 
 def _require_direct(append: Append) -> None:

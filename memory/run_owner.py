@@ -7,6 +7,7 @@ Rules kept here:
 - what belongs to the spine moves by grant and settlement only, never by a plain command;
 - a Run ends only through the terminal barrier (`memory.barrier`);
 - what controls a Run is a published event, read back here; `memory.control` says what it does;
+- a decision is admitted with what its Run was admitted with for its arm (`memory.admission`);
 - normal grants need a running Run, those of closure one that is cancelling or failing, and its control event; the end
   of an erasure needs a Run that is not over;
 - an attempt whose grant is unresolved gets no second one: the same proposal is answered with the same authorization,
@@ -22,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from memory.admission import require_admitted
 from memory.barrier import TerminalBarrier
 from memory.control import CONTROL, ENDS, rule
 from memory.derive import derive
@@ -42,7 +44,7 @@ from records.errors import (
     StaleError,
     VrmError,
 )
-from records.flows import ENDING, FLOWS, Flow, Transition, require_legal
+from records.flows import ENDING, FLOWS, Authority, Flow, Transition, require_legal
 from records.handoffs import read_proof
 from records.runtime import Applied, Authorization, Command, Create, Move, Require, Subject
 from records.states import Event, Machine, Phase, ends_of
@@ -197,6 +199,8 @@ class RunOwner:
                 return Require(machine=Machine.RUN, id=run.id, phase=run.phase, version=run.version), run
         if proposal.authority not in ENDING:
             require_authority(proposal.authority, records, None, current=True)
+            if proposal.authority is Authority.ADMISSION:
+                require_admitted(self._artifacts, records, self._runtime.subject(Machine.RUN, proposal.run_id))
             return Require(machine=Machine.RUN, id=proposal.run_id, phase=Phase.RUNNING), None
         run = self._runtime.subject(Machine.RUN, proposal.run_id)
         if run is not None and run.phase not in ENDS:
