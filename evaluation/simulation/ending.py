@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from evaluation.bench.corpus import SPACE
 from evaluation.simulation.between import OVER, unsettled
 from evaluation.simulation.world import World
+from memory.erasing.officer import is_own
 from memory.fsck import fsck
 from records.runtime import RunBody
 from records.states import Machine, Phase, phases_of
@@ -67,7 +68,8 @@ def _undone(world: World, driven: Iterable[RunBody]) -> Iterator[str]:
             if stored.id not in receipts:
                 yield f"{stored.id} has no receipt"
     for subject in world.runtime.find(Machine.RUN, set(phases_of(Machine.RUN)) - OVER):
-        yield f"{subject.id} is still {subject.phase}"
+        if not is_own(subject) or world.runtime.find(Machine.ERASURE, run_id=subject.id):
+            yield f"{subject.id} is still {subject.phase}"  # an erasure that never began may be asked for again
     for subject in world.runtime.find(Machine.HANDOFF, set(phases_of(Machine.HANDOFF)) - {Phase.RELEASED}):
         yield f"{subject.id} is still {subject.phase}"
 

@@ -95,16 +95,12 @@ class RetentionOfficer:
         if planned.begun:
             return planned.intent
         planned = planned.at(admitted_at)
-        intent = planned.intent
-        subject = self._ports.runtime.subject(Machine.ERASURE, intent.id)
-        if subject is not None and subject.phase is not Phase.REGISTERING:
-            raise StaleError("erasure", intent.id, f"The very same was refused before: {subject.phase}.")
-        self._carry(Transition.BEGIN_ERASURE, intent.id, run_id, planned.records)
-        return intent
-
-    def unfinished(self) -> list[str]:
-        """Return the erasures that are under way, and those whose Run has not ended with them, sorted."""
-        return unfinished(self._ports.runtime)
+        try:
+            self._carry(Transition.BEGIN_ERASURE, planned.intent.id, run_id, planned.records)
+        except VrmError:  # another officer may have begun it, and even ended it, meanwhile
+            if not (planned := self.plan(request)).begun:
+                raise
+        return planned.intent
 
     def resume(self, erasure_id: str) -> None:
         """Finish an erasure that is under way, by its id.
@@ -165,7 +161,7 @@ class RetentionOfficer:
         run_id = RunId(str(subject.run_id))
         try:
             self._carry(Transition.CLOSE_ERASURE, intent.id, run_id, (tombstone,), subject)
-        except StaleError:  # another officer came first; what he was granted is settled here
+        except VrmError:  # another officer may have come first; what he was granted is settled here
             self._ports.spine.recover(self._ports.runtime, run_id)
             if self._subject(intent.id).phase is not Phase.CLOSED:
                 raise
@@ -206,15 +202,19 @@ class RetentionOfficer:
             specification_digest=domain_digest("erasure-specification", [intent.target_id, intent.target_digest]),
             admitted_at=intent.created_at,
         )
-        all_good(self._ports.owner.apply([admission(body, [])]))
-        run = self._ports.runtime.subject(Machine.RUN, body.id)
-        if run is None:
-            raise NotFoundError("run", body.id, "It was admitted just now; run vrm fsck.")
+        if (run := self._run(body.id)) is None:
+            (answer,) = self._ports.owner.apply([admission(body, [])])
+            run = self._run(body.id)  # if another officer came first, at another time, his Run stands
+            if run is None:
+                raise NotFoundError("run", body.id, f"It could not be admitted: {answer}.")
         return body.id, RunBody.load(run.body).admitted_at
+
+    def _run(self, run_id: str) -> Subject | None:
+        return self._ports.runtime.subject(Machine.RUN, run_id)
 
     def _end(self, subject: Subject) -> None:
         """Complete the Run of an erasure, if it is its own."""
-        run = self._ports.runtime.subject(Machine.RUN, str(subject.run_id))
+        run = self._run(str(subject.run_id))
         if run is not None and run.phase is Phase.RUNNING and is_own(run):
             all_good(self._ports.owner.apply([completion(RunId(run.id))]))
 

@@ -148,7 +148,7 @@ def _target(reader: LedgerReader, runtime: RuntimeReader, artifacts: ArtifactSto
     wanted = request.target.strip().lower()
     named = reader.resolve(wanted)
     if is_digest(wanted) and not named:
-        return _artifact(needs(reader, runtime, [wanted]), wanted, request.namespace, held=artifacts.holds(wanted))
+        return _artifact(needs(reader, runtime, [wanted]), wanted, request.namespace, held=_was_kept(artifacts, wanted))
     found = [each for each in named if noun_of(each) in _KINDS]
     if len(found) > 1:
         raise AmbiguousIdError("target", request.target, f"It begins {len(found)} or more ids: {', '.join(found[:3])}.")
@@ -160,6 +160,11 @@ def _target(reader: LedgerReader, runtime: RuntimeReader, artifacts: ArtifactSto
         raise NotFoundError("target", found[0], f"It is of namespace {record.namespace}.")
     kind = TargetKind(noun_of(found[0]))
     return _Target(record.namespace, kind, found[0], record.payload_digest, record)
+
+
+def _was_kept(artifacts: ArtifactStore, digest: str) -> bool:
+    """Tell whether bytes are there, or were until an erasure, which may have to be finished."""
+    return artifacts.holds(digest) or artifacts.erased(digest)
 
 
 def _artifact(found: Iterable[Need], digest: str, namespace: str | None, *, held: bool) -> _Target:

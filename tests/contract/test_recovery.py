@@ -5,8 +5,7 @@ Recovery is of a whole installation, and tests share one: each leaves nothing un
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from records.runtime import Command, Create, Move, activity_id, reference_id
 from records.states import Event, Machine, Phase
 from records.values import CampaignProfile
 from tests.support.samples import PROFILE
-from tests.support.stack import POLICIES, Faults, Stack, effects
+from tests.support.stack import POLICIES, Interrupted, Stack, effects
 from tests.support.stack_control import checked, run_of, stop
 from tests.support.stack_handoffs import STEPS, Scene
 from tests.support.stores import expect
@@ -209,21 +208,6 @@ def test_profile_bytes_stay_until_then(stack: Stack, retention: str) -> None:
     scene = profiled(stack, retention)
     assert not swept(at(stack, "2026-03-01T12:00:00.000000Z").sweep())
     assert scene.phases() == {Phase.BOUND}
-
-
-@dataclass
-class Interrupted(Faults):
-    """Lets somebody else act in full just before call number `at`."""
-
-    other: Callable[[], object] = field(default=lambda: None)
-
-    def run(self, name: str, method: Any, arguments: tuple[Any, ...]) -> Any:
-        """Carry out one call."""
-        self.calls.append(name)
-        if len(self.calls) == self.at:
-            self.at = 0
-            self.other()
-        return method(*arguments)
 
 
 def raced(stack: Stack, place: int) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from memory.erasing import ErasureRequest
+from memory.erasing.officer import unfinished
 from memory.evidence import Trial
 from memory.garbage import collect
 from memory.ports import all_good
@@ -41,12 +42,15 @@ from store.ledger.port import LedgerStore
 from store.runtime.memory import MemoryRuntime
 from store.runtime.port import RuntimeStore
 from tests.support.incidents import Incident
-from tests.support.stack import GOOD, Crash, Faults, Stack, Stores, effects
+from tests.support.stack import GOOD, Crash, Faults, Interrupted, Stack, Stores, effects
 from tests.support.stack_control import checked, closure, commands, run_of
 from tests.support.stack_decisions import CATALOG, learn
-from tests.support.stores import expect, fresh_namespace
+from tests.support.stores import expect, fresh_namespace, ticking_clock
 
 BOTH = pytest.mark.parametrize(("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True)
+CLOCK = ticking_clock()
+"""One clock for all who take part: nobody finds the time that another one had."""
+
 WHY = ErasureReason.PRIVACY_REQUEST
 
 
@@ -295,7 +299,7 @@ def test_an_erasure_ends_in_a_run_that_was_cancelled_and_then_the_run_does(stack
 def carried(stack: Stack, target: object) -> int:
     """Carry an erasure from its beginning to its end under faults, and return how many calls that took."""
     faults = Faults()
-    erased(Stack(stack.stores, stack.namespace, faults), target)
+    erased(Stack(stack.stores, stack.namespace, faults, CLOCK), target)
     return len(faults.calls)
 
 
@@ -306,7 +310,7 @@ def ended_once(stack: Stack, target: str) -> None:
     assert len(tombstones) == 1
     assert intent.erased_bytes
     assert not any(stack.stores.artifacts.holds(digest) for digest in intent.erased_bytes)
-    assert stack.recovery.officer.unfinished() == []
+    assert unfinished(stack.stores.runtime) == []
     report = checked(stack)
     assert (report.violations, report.notes) == ((), ())
     assert not stack.granted()
@@ -327,8 +331,8 @@ def test_an_erasure_survives_a_crash_at_every_call(
         stack, faults = Stack(stores, fresh_namespace()), Faults(at, after)
         target = str(evidence(stack, "private").id)
         with pytest.raises(Crash):
-            erased(Stack(stores, stack.namespace, faults), target)
-        successor = Stack(stores, stack.namespace)
+            erased(Stack(stores, stack.namespace, faults, CLOCK), target)
+        successor = Stack(stores, stack.namespace, clock=CLOCK)
         swept = successor.recovery.sweep()
         assert not [each for sweep in swept for each in sweep.waiting], faults.calls[-1]
         erased(successor, target)
@@ -351,9 +355,26 @@ def test_the_erasure_of_a_rule_survives_a_crash_at_every_call(tmp_path: Path, af
         stack = scene(f"cut-{at}")
         target = str(stack.load("memory-record")[0].id)
         with pytest.raises(Crash):
-            erased(Stack(stack.stores, "space", Faults(at, after)), target)
-        successor = Stack(stack.stores, "space")
+            erased(Stack(stack.stores, "space", Faults(at, after), CLOCK), target)
+        successor = Stack(stack.stores, "space", clock=CLOCK)
         successor.recovery.sweep()
         erased(successor, target)
         ended_once(successor, target)
         assert len(successor.load("knowledge-lifecycle-event")) == 2
+
+
+def test_two_officers_at_once_make_one_erasure(tmp_path: Path) -> None:
+    """Whatever the call at which the second one comes and does all of it."""
+    stores = Stores(MemoryLedger(), MemoryRuntime(), ArtifactStore(str(tmp_path)))
+
+    def raced(place: int) -> int:
+        namespace, faults = fresh_namespace(), Interrupted()
+        target = str(evidence(Stack(stores, namespace), "private").id)
+        racing = Stack(stores, namespace, faults, CLOCK)
+        faults.at, faults.other = place, lambda: erased(racing, target)
+        erased(racing, target)
+        ended_once(Stack(stores, namespace), target)
+        return len(faults.calls)
+
+    for place in range(1, raced(0) + 1):
+        raced(place)

@@ -8,7 +8,7 @@ call took effect; what a crashed stack still held is lost with it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -78,6 +78,21 @@ class Faults:
         if hit:
             raise Crash(name)
         return answer
+
+
+@dataclass
+class Interrupted(Faults):
+    """Lets somebody else act in full just before call number `at`."""
+
+    other: Callable[[], object] = field(default=lambda: None)
+
+    def run(self, name: str, method: Any, arguments: tuple[Any, ...]) -> Any:
+        """Carry out one call."""
+        self.calls.append(name)
+        if len(self.calls) == self.at:
+            self.at = 0
+            self.other()
+        return method(*arguments)
 
 
 class _Breakable:

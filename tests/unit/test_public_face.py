@@ -12,8 +12,8 @@ import vrm
 from vrm.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "gc", "migrate", "bench",
-            "simulate")  # fmt: skip
+COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "gc", "recover", "erase",
+            "migrate", "bench", "simulate")  # fmt: skip
 GROUPS = {
     "knowledge": ("list", "show"),
     "bench": ("ledger", "recall"),
