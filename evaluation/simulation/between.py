@@ -37,6 +37,12 @@ WAITING: Final = frozenset(
 )
 """Where a subject stands while a grant of it is unresolved."""
 
+_ENDS_WORK: Final = {
+    Phase.COMMITTED: "completed",
+    Phase.CANCELLED: "cancelled",
+    Phase.FAILED: "dead_letter",
+}
+"""What the one completion of an Activity's item says, by the phase in which the Activity ended (spec 8.1)."""
 OVER: Final = frozenset({Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED})
 """Where a Run is over."""
 
@@ -68,10 +74,13 @@ class BetweenCheck:
 
     def _beginning(self, subject: Subject) -> frozenset[Phase]:
         """Return the phases of a Run in which a subject may begin: what ends a Run is granted once it is ending."""
-        if subject.machine is Machine.HANDOFF:  # what a Run that is cancelling owes is opened, to be given up
-            return frozenset({Phase.RUNNING, Phase.PAUSED, *ENDS})
-        closing = subject.machine is Machine.AUTHORIZATION and self._body(subject).authority in ENDING
-        return frozenset(ENDS) if closing else frozenset({Phase.RUNNING})
+        if subject.machine is Machine.AUTHORIZATION:
+            body = self._body(subject)
+            if FLOWS[body.transition].ends_what_began:
+                return frozenset({Phase.RUNNING, Phase.PAUSED, *ENDS})
+            if body.authority in ENDING:
+                return frozenset(ENDS)
+        return frozenset({Phase.RUNNING})
 
     def _of_subject(self, subject: Subject) -> Iterator[str]:
         if subject.machine is Machine.AUTHORIZATION:
@@ -86,7 +95,7 @@ class BetweenCheck:
             yield from self._erasure(subject)
         elif subject.machine is Machine.HANDOFF:
             yield from self._handoff(subject, str(_parsed(subject.body)["work_item_id"]))
-        elif subject.machine is Machine.ACTIVITY and subject.phase is Phase.COMMITTED:
+        elif subject.machine is Machine.ACTIVITY and subject.phase in _ENDS_WORK:
             yield from self._completed(subject)
         if subject.machine in _OF_A_RUN and subject.version == 1:
             run = self._world.runtime.subject(Machine.RUN, str(subject.run_id))
@@ -189,9 +198,14 @@ class BetweenCheck:
                 yield f"there is no {noun} of {item}"
 
     def _completed(self, subject: Subject) -> Iterator[str]:
-        item = _parsed(subject.body).get("work_item_id")
-        if item is not None and not self._held("distillation-work-completion", "work_item_id", str(item)):
-            yield f"there is no completion of {item}"
+        item, due = _parsed(subject.body).get("work_item_id"), _ENDS_WORK[subject.phase]
+        if item is None:
+            return
+        content = self._world.ledger.content
+        done = [content.columns[each] for each in content.by_kind.get(("distillation-work-completion", SPACE), [])]
+        statuses = [each["status"] for each in done if each["work_item_id"] == item]
+        if statuses != [due]:
+            yield f"its item {item} is {statuses} and not {due}"
 
     def _held(self, noun: str, column: str, value: str) -> bool:
         content = self._world.ledger.content

@@ -57,6 +57,7 @@ def draw_cast(rng: Random) -> Cast:
     if cast.driven:
         cast.closing.insert(0, Named("recoverer", stewards.recover))
         _add_stewards_of_handoffs(cast, rng)
+        _add_enders(cast, rng)
     for _ in range(rng.randint(0, 2)):
         cast.roles.append(Named("scanner", roles.recover))
     if rng.random() < 1 / 2 and runs:
@@ -98,6 +99,15 @@ def _add_stewards_of_handoffs(cast: Cast, rng: Random) -> None:
         cast.closing.append(cast.roles[-1])
     if rng.random() < 1 / 2:
         cast.roles.append(Named("releaser", stewards.release))
+
+
+def _add_enders(cast: Cast, rng: Random) -> None:
+    """Add those who end campaigns before their work is done, or source Runs before their evidence is received."""
+    for number in range(rng.choice((0, 0, 1, 2))):
+        ender = stewards.stop_campaign(rng.randint(0, 3), fail=rng.random() < 1 / 2)
+        cast.roles.append(Named(f"ender {number} of campaigns", ender))
+    if rng.random() < 1 / 3:
+        cast.roles.append(Named("hasty finisher", roles.finish(tuple(cast.driven))))
 
 
 def _add_decision(cast: Cast, rng: Random, number: int) -> RunBody:

@@ -113,11 +113,12 @@ def _stopped(line: Line, subject: Decision) -> bool:
         commands.cancel_run(subject.run.id)
     else:
         commands.fail_run(subject.run.id, ControlCause.INFRASTRUCTURE)
-    _closure(line).close(subject.run.id)
+    closure_of(line).close(subject.run.id)
     return True
 
 
-def _closure(line: Line) -> RunClosure:
+def closure_of(line: Line) -> RunClosure:
+    """Return who closes Runs, over the ports of a participant."""
     ports = ClosurePorts(
         ledger=line.world.ledger,
         runtime=line.world.runtime,
@@ -130,7 +131,7 @@ def _closure(line: Line) -> RunClosure:
 
 def close(line: Line) -> None:
     """End every Run that is cancelling or failing."""
-    passes(line, lambda: [_closure(line).close(each) for each in _closure(line).waiting()] == [])
+    passes(line, lambda: [closure_of(line).close(each) for each in closure_of(line).waiting()] == [])
 
 
 def _next(line: Line, subject: Decision, phase: Phase | None) -> tuple[Transition, RecallContext | None]:

@@ -10,12 +10,13 @@ from functools import partial
 from typing import Any, Final
 
 from evaluation.simulation.lines import Line
-from evaluation.simulation.roles import Role, passes, spine_of
+from evaluation.simulation.roles import Role, closure_of, passes, spine_of
+from memory.assignments import CAMPAIGN
 from memory.commands import RunCommands
 from memory.orphans import Abandonment, Orphans
 from memory.ports import all_good
 from memory.releases import Release, RetentionEnded
-from records.control import BudgetLimit, ControlEvent, ControlKind, RunFacts
+from records.control import BudgetLimit, ControlCause, ControlEvent, ControlKind, RunFacts
 from records.errors import VrmError
 from records.ids import HandoffId, RunId
 from records.runtime import RunBody, Subject
@@ -50,6 +51,26 @@ def _act(line: Line, run: Subject, act: ControlKind, number: int) -> None:
     else:
         line.wait("over the budget")  # somebody else may decide on the same version
         commands.amend_budget(run_id, [BudgetLimit(resource="calls", limit=number + 1)], run.version)
+
+
+def stop_campaign(place: int, *, fail: bool) -> Role:
+    """Return the role of one that cancels or fails a campaign, whichever is at `place`, and closes it."""
+
+    def role(line: Line) -> None:
+        runs = line.world.runtime.find(Machine.RUN, [Phase.RUNNING, Phase.PAUSED])
+        campaigns = [RunId(run.id) for run in runs if RunBody.load(run.body).run_kind == CAMPAIGN]
+        if campaigns:
+            _ignoring(partial(_stop, line, campaigns[place % len(campaigns)], fail=fail))
+
+    return role
+
+
+def _stop(line: Line, run_id: RunId, *, fail: bool) -> None:
+    if fail:
+        _commands(line).fail_run(run_id, ControlCause.INFRASTRUCTURE)
+    else:
+        _commands(line).cancel_run(run_id)
+    closure_of(line).close(run_id)
 
 
 def resume(line: Line) -> None:
