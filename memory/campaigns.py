@@ -41,7 +41,7 @@ from records.ingestion import DistillationReceipt, ReceiptDisposition, WorkAssig
 from records.knowledge import LifecycleEvent
 from records.outcomes import NoCommitReason
 from records.runtime import Applied, handoff_id
-from records.states import Machine, Phase
+from records.states import Machine, Phase, ends_of
 from records.values import CampaignProfile
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerReader
@@ -56,6 +56,8 @@ _FOR_GOOD: Final = frozenset(
 
 Progress = Callable[[int], None]
 Eligibility = tuple[ReceiptDisposition, tuple[str, ...]]
+_TOO_LATE: Final[Eligibility] = (ReceiptDisposition.DEFERRED, ("source_run_over",))
+"""What becomes of evidence that was appended after its Run had ended: it stays, and nothing holds a profile for it."""
 
 
 class DistillerPort(Protocol):
@@ -133,12 +135,16 @@ class Campaigns:
     def ingest(self, source_run: RunId, progress: Progress) -> list[Failure]:
         """Give every Experience of a Run that has no receipt the one that policy decides."""
         failures: list[Failure] = []
+        run = self._ports.runtime.subject(Machine.RUN, source_run)
+        over = run is not None and run.phase in ends_of(Machine.RUN)
         for group in chunks(self.without_receipt(source_run), GROUP):
             bundles = resolve_bundles(self._ports.ledger, group)
             queued, others = [], []
             for experience in group:
                 bundle = bundles[ExperienceId(experience.id)]
                 decided = self._eligibility(bundle)
+                if over and decided[0] is ReceiptDisposition.QUEUED:
+                    decided = _TOO_LATE
                 if decided[0] is ReceiptDisposition.QUEUED and isinstance(bundle, VerifiedEvidenceBundle):
                     queued.append((experience, bundle))
                 else:

@@ -123,6 +123,7 @@ ROWS: Final[tuple[RowDamage, ...]] = (
     _gone("distillation_work_items", Code.QUEUED_INCOMPLETE, _QUEUED),
     _gone("experience_distillation_receipts", Code.WORK_ITEM_UNRECEIPTED,
           "SELECT id FROM ledger.distillation_work_items"),
+    _gone("distillation_work_completions", Code.COMPLETION_MISSING, "SELECT id FROM ledger.distillation_work_items"),
     _gone("distillation_reports", Code.COMPLETION_UNBOUND, _COMPLETIONS),
     _gone("distillation_batches", Code.COMPLETION_UNBOUND, _COMPLETIONS),
     _gone("distillation_work_dispositions", Code.COMPLETION_UNBOUND, _COMPLETIONS),
