@@ -105,7 +105,8 @@ def test_what_is_finished_is_let_go(desk: Desk) -> None:
     desk.wait(LEASE_SECONDS)
     assert desk.anna.keep() == []
     assert desk.anna.held(first) is None
-    assert desk.berta.take([first]).held == desk.berta.take([first]).refused == {}
+    taken = desk.berta.take([first])
+    assert (taken.held, taken.refused) == ({}, {})
 
 
 def test_whoever_was_fenced_off_does_not_complete_the_run(desk: Desk) -> None:
