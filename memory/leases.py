@@ -129,15 +129,10 @@ def renewals(activities: Iterable[Subject], holder: str, now: str) -> dict[str, 
 def expiries(activities: Iterable[Subject], now: str) -> list[Command]:
     """Return how the leases that are over are ended, so that anybody may take the Activities."""
     return [
-        Command(requires=(_seen(each),), moves=(_move(each, Event.EXPIRE, 0, ended(each)),))
+        Command(requires=(_seen(each),), moves=(_move(each, Event.EXPIRE, 0, _ended(each)),))
         for each in activities
         if is_expired(each, now)
     ]
-
-
-def ended(activity: Subject) -> str:
-    """Return the facts of an Activity without its lease."""
-    return ActivityFacts.load(activity.facts).model_copy(update={"lease": None}).canonical.decode()
 
 
 def completion(run_id: RunId, activity: Subject | None = None) -> Command:
@@ -189,6 +184,10 @@ def _renewal(activity: Subject, holder: str, now: str) -> Command | StaleError:
 def _leased(activity: Subject, holder: str, now: str) -> str:
     lease = Lease.build(holder=holder, until=later(now, LEASE_SECONDS))
     return ActivityFacts.load(activity.facts).model_copy(update={"lease": lease}).canonical.decode()
+
+
+def _ended(activity: Subject) -> str:
+    return ActivityFacts.load(activity.facts).model_copy(update={"lease": None}).canonical.decode()
 
 
 def _seen(activity: Subject) -> Require:
