@@ -133,12 +133,7 @@ def expiries(activities: Iterable[Subject], now: str) -> list[Command]:
 
 def expiry(activity: Subject) -> Command:
     """End an attempt, whether its deadline is over or its Run is."""
-    return Command(requires=(_seen(activity),), moves=(_move(activity, Event.EXPIRE, 0, ended(activity)),))
-
-
-def ended(activity: Subject) -> str:
-    """Return the facts of an Activity without its lease."""
-    return ActivityFacts.load(activity.facts).model_copy(update={"lease": None}).canonical.decode()
+    return Command(requires=(_seen(activity),), moves=(_move(activity, Event.EXPIRE, 0, _ended(activity)),))
 
 
 def completion(run_id: RunId, activity: Subject | None = None) -> Command:
@@ -190,6 +185,10 @@ def _renewal(activity: Subject, holder: str, now: str) -> Command | StaleError:
 def _leased(activity: Subject, holder: str, now: str) -> str:
     lease = Lease.build(holder=holder, until=later(now, LEASE_SECONDS))
     return ActivityFacts.load(activity.facts).model_copy(update={"lease": lease}).canonical.decode()
+
+
+def _ended(activity: Subject) -> str:
+    return ActivityFacts.load(activity.facts).model_copy(update={"lease": None}).canonical.decode()
 
 
 def _seen(activity: Subject) -> Require:

@@ -64,13 +64,14 @@ class Leasing:
 
     def keep(self) -> list[StaleError]:
         """Renew what is in the second half of its time, and return what was lost; what was committed is let go."""
-        due = [key for key, subject in self._held.items() if self._is_due(subject)]
+        now = self._clock()
+        due = [key for key, subject in self._held.items() if _is_due(subject, now)]
         if not due:
             return []
         subjects = self._runtime.subjects(Machine.ACTIVITY, due)
         working = [each for each in subjects.values() if each.phase not in {Phase.COMMITTING, Phase.COMMITTED}]
         own = [each for each in working if each.fence == self._held[each.id].fence]
-        kept = self._carry_out(renewals(own, self._holder, self._clock()), subjects)
+        kept = self._carry_out(renewals(own, self._holder, now), subjects)
         lost = {each.id: _fenced(each) for each in working if each not in own} | kept.refused
         for key in due:
             del self._held[key]
@@ -91,9 +92,10 @@ class Leasing:
                 refused[key] = answer if isinstance(answer, VrmError) else moved
         return Taken(held, refused)
 
-    def _is_due(self, subject: Subject) -> bool:
-        lease = lease_of(subject)
-        return lease is None or lease.until <= later(self._clock(), LEASE_SECONDS / 2)
+
+def _is_due(activity: Subject, now: str) -> bool:
+    lease = lease_of(activity)
+    return lease is None or lease.until <= later(now, LEASE_SECONDS / 2)
 
 
 def _fenced(activity: Subject) -> VrmError:

@@ -96,7 +96,9 @@ def _check(require: Require, now: dict[Key, Subject]) -> None:
     if subject is None:
         raise NotFoundError(require.machine.value, require.id, "It was never admitted; admit it first.")
     if subject.phase is not require.phase:
-        raise StaleError(f"{require.machine}.phase", subject.phase.value, f"Expected {require.phase}; read it again.")
+        paused = "It is paused; resume it, then try again."
+        remedy = paused if subject.phase is Phase.PAUSED else f"Expected {require.phase}; read it again."
+        raise StaleError(f"{require.machine}.phase", subject.phase.value, remedy)
     if require.version is not None and subject.version != require.version:
         raise StaleError(
             f"{require.machine}.version", subject.version, f"Expected {require.version}; read it and decide again."

@@ -21,6 +21,7 @@ from records.control import (
 )
 from records.errors import (
     CommitArbitrationBusyError,
+    IdentityConflictError,
     IllegalTransitionError,
     IntegrityError,
     InvalidInputError,
@@ -29,7 +30,7 @@ from records.errors import (
     VrmError,
 )
 from records.ids import IntentId, RunId
-from records.runtime import Authorization, Command, Move
+from records.runtime import Applied, Authorization, Command, Move, RunBody, activity_id
 from records.states import Event, Machine, Phase
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore
@@ -71,6 +72,37 @@ def give(house: House, given: ControlEvent) -> Any:
 def taken(house: House, given: ControlEvent) -> tuple[ControlEffect, Phase]:
     answer = expect(Controlled, give(house, given))
     return answer.effect, answer.phase
+
+
+class TestDriveRun:
+    def test_a_run_is_admitted_once_with_its_envelope(self, house: House) -> None:
+        body, control = house.body("study-2"), commands(house)
+        limits = [BudgetLimit(resource="tokens", limit=1000), BudgetLimit(resource="fits", limit=5)]
+        assert control.drive_run(body, ["first", "second"], limits) == Applied(replayed=False)
+        run = run_of(house, body.id)
+        assert (run.phase, RunBody.load(run.body)) == (Phase.RUNNING, body)
+        lines = [(line.resource, line.limit, line.spent) for line in RunFacts.load(run.facts).budget]
+        assert lines == [("fits", 5, 0), ("tokens", 1000, 0)]
+        activities = {each.id: each.phase for each in house.stores.runtime.find(Machine.ACTIVITY, run_id=body.id)}
+        assert activities == {activity_id(body.id, slot): Phase.READY for slot in ("first", "second")}
+
+    def test_the_same_again_is_a_replay_and_another_specification_a_conflict(self, house: House) -> None:
+        body, control = house.body("study-2"), commands(house)
+        control.drive_run(body, ["work"])
+        control.pause_run(body.id)
+        before = house.state()
+        limits = [BudgetLimit(resource="fits", limit=5)]
+        assert control.drive_run(body, ["work"], limits) == Applied(replayed=True)
+        other = body.model_copy(update={"specification_digest": "0" * 64})
+        assert other.id == body.id
+        with pytest.raises(IdentityConflictError):
+            control.drive_run(other, ["work"])
+        assert house.state() == before
+
+    def test_several_are_admitted_together(self, house: House) -> None:
+        bodies = [house.body(f"study-{number}") for number in (1, 2, 3)]
+        answers = commands(house).drive_runs(bodies, ["work"])
+        assert [answer.replayed for answer in answers] == [True, False, False]
 
 
 class TestPause:

@@ -10,6 +10,7 @@ from memory.leases import leases
 from memory.ports import all_good
 from records.appends import Proposal
 from records.control import RunFacts
+from records.flows import Authority, Transition
 from records.ids import RunId
 from records.ingestion import WorkAssignment, WorkCompletion, WorkItem
 from records.runtime import Authorization, Command, Subject, activity_id
@@ -114,3 +115,27 @@ def _work(made: Campaign, *, begin: bool) -> None:
             item=made.item, assignment=made.assignment(), activity=activity, snapshot_id=stack.capture()
         )
         (made.proposal,) = stack.distiller.propose([request])
+
+
+def giving_up(made: Campaign, completed: WorkCompletion) -> Proposal:
+    """Return the proposal that gives the item up by a completion."""
+    activity = made.activity
+    return Proposal(
+        namespace=made.stack.namespace,
+        transition=Transition.CLOSE_WORK_ITEM,
+        authority=Authority.RUNTIME_CLOSURE,
+        machine=Machine.ACTIVITY,
+        subject_id=str(activity_id(made.run_id, SLOT)),
+        run_id=made.run_id,
+        generation=activity.generation,
+        fence=activity.fence,
+        records=Proposal.bodies((completed,)),
+    )
+
+
+def queued(stack: Stack) -> Campaign:
+    """Return a queued item that nobody has admitted a campaign for."""
+    source = stack.admit("source")
+    stack.evidence(effects(stack, "source", {"a": 0.05})[:1])
+    assert not stack.campaigns.ingest(source, quiet)
+    return Campaign(stack)

@@ -35,6 +35,7 @@ OPEN: Final = {
 
 _SHOWN: Final = 10
 _LISTED: Final = 50
+_KEY_WIDTH: Final = 36
 
 
 def resolve(runtime: RuntimeReader, prefix: str) -> Subject:
@@ -100,7 +101,7 @@ def detail(runtime: RuntimeReader, artifacts: ArtifactStore, run: Subject) -> di
 
 def show_list(out: Console, found: Iterable[dict[str, Any]]) -> None:
     """Print Runs for people."""
-    header = ("run", "kind", "admitted as", "phase", "control", "spent", "open")
+    header = ("run", "kind", "admitted as", "phase", "spent", "open")
     show_rows(out, header, (_cells(row) for row in found))
 
 
@@ -182,10 +183,17 @@ def _counted(subjects: Iterable[Subject]) -> dict[str, int]:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    spent = ", ".join(f"{line['resource']} {' of '.join(_line_cells(line)[1:])}" for line in row["budget"])
+    spent = ", ".join(_spent(line) for line in row["budget"])
     open_ones = "; ".join(f"{machine} {_numbers(phases)}" for machine, phases in row["open"].items())
-    control = row["control"]["kind"] if row["control"] else ""
-    return short(row["id"]), row["kind"], row["admission_key"], row["phase"], control, spent or "-", open_ones or "-"
+    key = row["admission_key"]
+    known = key if len(key) <= _KEY_WIDTH else f"{key[: _KEY_WIDTH - 1]}…"
+    phase = f"{row['phase']} by {row['control']['kind']}" if row["control"] else row["phase"]
+    return short(row["id"]), row["kind"], known, phase, spent or "-", open_ones or "-"
+
+
+def _spent(line: dict[str, Any]) -> str:
+    limit = "" if line["limit"] is None else f" of {line['limit']}"
+    return f"{line['resource']} {line['spent']}{limit}"
 
 
 def _line_cells(line: dict[str, Any]) -> tuple[str, str, str]:
