@@ -170,7 +170,7 @@ class RunOwner:
             nouns = frozenset(body.noun for body in proposal.records)
             flow = require_legal(proposal.transition, proposal.authority, nouns)
             subject = subjects.subject(proposal.machine, proposal.subject_id)
-            earlier = _latest(subject, subjects)
+            earlier = latest_authorization(subject, subjects)
             if earlier is not None and earlier[1].proposal_digest == digest:
                 return earlier[1], None
             if earlier is not None and earlier[0] is Phase.GRANTED:
@@ -226,7 +226,7 @@ class RunOwner:
         )
 
 
-def _latest(subject: Subject | None, subjects: SubjectReader) -> tuple[Phase, Authorization] | None:
+def latest_authorization(subject: Subject | None, subjects: SubjectReader) -> tuple[Phase, Authorization] | None:
     """Return the last authorization of a subject with its phase."""
     if subject is None:
         return None

@@ -122,8 +122,8 @@ class Pipeline:
         if refused is not None:
             for statement in unproven:
                 del self._names[statement]
-            error = errors.error_from_result(refused)
-            raise translation(self._subject, error) from error
+            refusal = errors.error_from_result(refused)
+            raise translation(self._subject, refusal) from refusal
         return results
 
     def abandon(self) -> None:

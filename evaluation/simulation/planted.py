@@ -14,7 +14,7 @@ from evaluation.simulation.world import OpenLedger, OpenRuntime, Parts
 from memory.barrier import TerminalBarrier
 from memory.coordinator import CommitCoordinator
 from memory.ports import Fence
-from memory.run_owner import RunOwner
+from memory.run_owner import RunOwner, latest_authorization
 from memory.spine import Spine
 from records.appends import Append, AppendReceipt, JournalRow, Proposal
 from records.canonical import digest_bytes
@@ -69,7 +69,8 @@ class _BeginsAnew(RunOwner):
         answer = super()._prepare(digest)
         if isinstance(answer, StaleError) and answer.field == "authorization":
             proposal = Proposal.read(self._artifacts.read(digest), digest)
-            earlier = self._latest(self._runtime.subject(proposal.machine, proposal.subject_id))
+            subject = self._runtime.subject(proposal.machine, proposal.subject_id)
+            earlier = latest_authorization(subject, self._runtime)
             if earlier is not None:
                 self._runtime.apply(self._epoch, [_settlement(earlier[1], committed=False)])
         return answer
@@ -82,7 +83,8 @@ class _ReusesAuthorization(RunOwner):
         answer = super()._prepare(digest)
         if isinstance(answer, StaleError):
             proposal = Proposal.read(self._artifacts.read(digest), digest)
-            earlier = self._latest(self._runtime.subject(proposal.machine, proposal.subject_id))
+            subject = self._runtime.subject(proposal.machine, proposal.subject_id)
+            earlier = latest_authorization(subject, self._runtime)
             if earlier is not None:
                 return earlier[1], None
         return answer
@@ -97,7 +99,7 @@ class _GrantsTwice(RunOwner):
             return answer
         proposal = Proposal.read(self._artifacts.read(digest), digest)
         subject = self._runtime.subject(proposal.machine, proposal.subject_id)
-        earlier = self._latest(subject)
+        earlier = latest_authorization(subject, self._runtime)
         if earlier is None:
             return answer
         second = earlier[1].model_copy(update={"proposal_digest": digest, "origin_phase": Phase.RETIRED})
