@@ -173,7 +173,7 @@ class RunOwner:
             nouns = frozenset(body.noun for body in proposal.records)
             flow = require_legal(proposal.transition, proposal.authority, nouns)
             subject = subjects.subject(proposal.machine, proposal.subject_id)
-            earlier = latest_grant(subject, subjects)
+            earlier = latest_authorization(subject, subjects)
             if earlier is not None and earlier[1].proposal_digest == digest:
                 return earlier[1], None
             if earlier is not None and earlier[0] is Phase.GRANTED:
@@ -240,7 +240,7 @@ class RunOwner:
         )
 
 
-def latest_grant(subject: Subject | None, subjects: SubjectReader) -> tuple[Phase, Authorization] | None:
+def latest_authorization(subject: Subject | None, subjects: SubjectReader) -> tuple[Phase, Authorization] | None:
     """Return the last authorization of a subject with its phase."""
     if subject is None:
         return None

@@ -17,6 +17,7 @@ Rules kept here (reference order; docs/adr/0060), each stage seeing only what th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -85,10 +86,8 @@ class Column:
         return np.asarray(chosen[self.codes])
 
     def _place(self, text: str) -> int | None:
-        try:
-            return self.values.index(text)
-        except ValueError:
-            return None
+        at = bisect_left(self.values, text)
+        return at if at < len(self.values) and self.values[at] == text else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

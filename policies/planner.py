@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import Field
@@ -116,9 +117,13 @@ def allowed_action_digest(actions: Sequence[AllowedAction]) -> str:
 
 def exploration_order(actions: Sequence[AllowedAction], seed: int) -> tuple[AllowedAction, ...]:
     """Return actions in the order of a seed: by the digest of seed and action, so leaving one out moves no other."""
-    return tuple(
-        sorted(actions, key=lambda item: domain_digest("exploration-order", [str(seed), item.knob, item.value]))
-    )
+    return tuple(sorted(actions, key=lambda item: _explored(str(seed), item.knob, item.value)))
+
+
+@lru_cache(maxsize=1024)
+def _explored(seed: str, knob: str, value: str) -> str:
+    """Return what an action is ordered by; every decision of a seed orders the same ones."""
+    return domain_digest("exploration-order", [seed, knob, value])
 
 
 def plan(question: PlannerQuestion, policy: PlannerPolicy) -> PlannerAnswer:

@@ -79,7 +79,7 @@ class Ranking:
 
 def constrained_fields(scope: MemoryScope) -> int:
     """Return how many fields a scope constrains."""
-    return sum(value is not None for value in scope.as_json().values())
+    return sum(getattr(scope, name) is not None for name in MemoryScope.model_fields)
 
 
 def advised_gain(effect: EffectEstimate, action: ActionKind) -> Fraction:

@@ -243,18 +243,32 @@ def _write_durably(files: dict[str, bytes], *, first: bool) -> int:
 
     The root is synced with the `first` files of a process: another one may have died between making folders and that.
     """
-    folders = {Path(path).parent for path in files}
-    touched = folders | _made({folder.parent for folder in folders if first or not folder.exists()})
+    folders: dict[str, dict[str, bytes]] = {}
     for path, data in files.items():
-        draft = f"{path}.{uuid.uuid4().hex}"
-        with Path(draft).open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(draft).rename(path)
-    for folder in touched:
-        _sync(folder)
-    return len(files) + len(touched)
+        folder, _, name = path.rpartition("/")
+        folders.setdefault(folder, {})[name] = data
+    roots = _made({Path(folder).parent for folder in folders if first or not Path(folder).exists()})
+    for root in roots:
+        _write_into(str(root), {})
+    for folder, held in folders.items():
+        _write_into(folder, held)
+    return len(files) + len(folders) + len(roots)
+
+
+def _write_into(folder: str, files: dict[str, bytes]) -> None:
+    """Write files into a folder, each under its name when its bytes are durable, and then make the names so."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        for name, data in files.items():
+            draft = f"{name}.{uuid.uuid4().hex}"
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=handle), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(draft, name, src_dir_fd=handle, dst_dir_fd=handle)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _sync(folder: Path) -> None:

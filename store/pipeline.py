@@ -111,16 +111,19 @@ class Pipeline:
     def _results(self) -> list[pq.abc.PGresult]:
         if not self._waiting:
             return []
-        with translated(self._subject):
-            pgconn = self.connection.pgconn
+        pgconn = self.connection.pgconn
+        try:
             pgconn.pipeline_sync()
             results, refused = self._collect(pgconn)
             pgconn.exit_pipeline_mode()
-            unproven, self._unproven = self._unproven, []
-            if refused is not None:
-                for statement in unproven:
-                    del self._names[statement]
-                raise errors.error_from_result(refused)
+        except psycopg.Error as error:
+            raise translation(self._subject, error) from error
+        unproven, self._unproven = self._unproven, []
+        if refused is not None:
+            for statement in unproven:
+                del self._names[statement]
+            refusal = errors.error_from_result(refused)
+            raise translation(self._subject, refusal) from refusal
         return results
 
     def abandon(self) -> None:
@@ -152,8 +155,10 @@ class Pipeline:
         """Read results up to the synchronisation point: those of what was carried out, and the first refusal."""
         results: list[pq.abc.PGresult] = []
         refused: pq.abc.PGresult | None = None
+        _await(pgconn)
         while True:
-            _await(pgconn)
+            if pgconn.is_busy():
+                _await(pgconn)
             result = pgconn.get_result()
             if result is None:  # the end of one statement's results
                 if pgconn.status != pq.ConnStatus.OK:

@@ -89,14 +89,15 @@ class Decisions:
     def carry(self, intent: DecisionIntent) -> AppendReceipt:
         """Take one decision from its intent to its settled outcome, and return the outcome's receipt."""
         with self._timed("intent"):
-            self._granted(intent, Transition.APPEND_INTENT, Authority.ADMISSION, contract_view(), intent)
+            attempt = self._attempt(intent)
+            self._granted(attempt, Transition.APPEND_INTENT, Authority.ADMISSION, contract_view(), intent)
         with self._timed("recall"):
             context = self._recall(intent)
         with self._timed("context"):
-            self._granted(intent, Transition.APPEND_CONTEXT, Authority.NORMAL, context)
+            self._granted(attempt, Transition.APPEND_CONTEXT, Authority.NORMAL, context)
         with self._timed("outcome"):
             outcome = self._decide(intent, context)
-            return self._granted(intent, Transition.APPEND_OUTCOME, Authority.NORMAL, outcome)
+            return self._granted(attempt, Transition.APPEND_OUTCOME, Authority.NORMAL, outcome)
 
     def _recall(self, intent: DecisionIntent) -> RecallContext:
         answer = self._retriever.propose(intent, request_of(intent, self._input), self._loaded, now=now())
@@ -135,22 +136,24 @@ class Decisions:
             self._executed[key] = HypothesisId(hypothesis), InterventionId(intervention)
         return self._executed[key]
 
-    def _granted(
-        self, intent: DecisionIntent, transition: Transition, authority: Authority, *records: Record
-    ) -> AppendReceipt:
-        """Carry one proposal about a decision as it stands."""
+    def _attempt(self, intent: DecisionIntent) -> dict[str, Any]:
+        """Return what every proposal of this attempt says of itself; read again later, it could never be found over."""
         subject = self._runtime.subject(Machine.DECISION, str(intent.id))
-        proposal = Proposal(
-            namespace=intent.namespace,
-            transition=transition,
-            authority=authority,
-            machine=Machine.DECISION,
-            subject_id=str(intent.id),
-            run_id=intent.run_id,
-            generation=subject.generation if subject else 1,
-            fence=subject.fence if subject else 1,
-            records=Proposal.bodies(records),
-        )
+        return {
+            "namespace": intent.namespace,
+            "machine": Machine.DECISION,
+            "subject_id": str(intent.id),
+            "run_id": intent.run_id,
+            "generation": subject.generation if subject else 1,
+            "fence": subject.fence if subject else 1,
+        }
+
+    def _granted(
+        self, attempt: dict[str, Any], transition: Transition, authority: Authority, *records: Record
+    ) -> AppendReceipt:
+        """Carry one proposal of an attempt."""
+        bodies = Proposal.bodies(records)
+        proposal = Proposal(transition=transition, authority=authority, records=bodies, **attempt)
         (receipt,) = all_good(self._spine.carry([proposal]))
         if not receipt.committed:
             raise IntegrityError("benchmark decision", str(receipt.reason), "It was refused; report this.")

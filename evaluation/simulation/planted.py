@@ -15,7 +15,7 @@ from evaluation.simulation.world import OpenLedger, OpenRuntime, Parts
 from memory.barrier import TerminalBarrier
 from memory.coordinator import CommitCoordinator
 from memory.ports import Fence
-from memory.run_owner import RunOwner, latest_grant
+from memory.run_owner import RunOwner, latest_authorization
 from memory.spine import Spine
 from records.appends import Append, AppendReceipt, JournalRow, Proposal
 from records.canonical import digest_bytes
@@ -70,7 +70,8 @@ class _BeginsAnew(RunOwner):
         answer = super()._prepare(digest)
         if isinstance(answer, StaleError) and answer.field == "authorization":
             proposal = Proposal.read(self._artifacts.read(digest), digest)
-            earlier = latest_grant(self._runtime.subject(proposal.machine, proposal.subject_id), self._runtime)
+            subject = self._runtime.subject(proposal.machine, proposal.subject_id)
+            earlier = latest_authorization(subject, self._runtime)
             if earlier is not None:
                 self._runtime.apply(self._epoch, [_settlement(earlier[1], committed=False)])
         return answer
@@ -83,7 +84,8 @@ class _ReusesAuthorization(RunOwner):
         answer = super()._prepare(digest)
         if isinstance(answer, StaleError):
             proposal = Proposal.read(self._artifacts.read(digest), digest)
-            earlier = latest_grant(self._runtime.subject(proposal.machine, proposal.subject_id), self._runtime)
+            subject = self._runtime.subject(proposal.machine, proposal.subject_id)
+            earlier = latest_authorization(subject, self._runtime)
             if earlier is not None:
                 return earlier[1], None
         return answer
@@ -98,7 +100,7 @@ class _GrantsTwice(RunOwner):
             return answer
         proposal = Proposal.read(self._artifacts.read(digest), digest)
         subject = self._runtime.subject(proposal.machine, proposal.subject_id)
-        earlier = latest_grant(subject, self._runtime)
+        earlier = latest_authorization(subject, self._runtime)
         if earlier is None:
             return answer
         second = earlier[1].model_copy(update={"proposal_digest": digest, "origin_phase": Phase.RETIRED})

@@ -7,7 +7,6 @@ The arrays are only read, so they can lie in memory shared between processes.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -57,19 +56,15 @@ class PackedTexts(Sequence[str]):
     def find(self, text: str) -> int | None:
         """Return the position of `text`, or None."""
         wanted = text.encode("utf-8", "surrogatepass")  # such a text is in no list: not found, not an error
-        at = bisect_left(range(len(self)), wanted, key=self._bytes)
-        return at if at < len(self) and self._bytes(at) == wanted else None
-
-    def index(self, text: str, start: int = 0, stop: int | None = None) -> int:
-        """Return the position of `text`, found by search.
-
-        Raises:
-            ValueError: it is not in the list, or not within the bounds.
-        """
-        at = self.find(text)
-        if at is None or at not in range(*slice(start, stop).indices(len(self))):
-            raise ValueError(f"{text!r} is not in the list")
-        return at
+        blob, starts = self.blob.data, self.starts.data  # as views they give plain bytes and integers
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if blob[starts[middle] : starts[middle + 1]].tobytes() < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < len(self) and self._bytes(low) == wanted else None
 
     def __len__(self) -> int:
         """Return the number of texts."""
@@ -84,5 +79,4 @@ class PackedTexts(Sequence[str]):
         return (self[at] for at in range(len(self)))
 
     def _bytes(self, at: int) -> bytes:
-        starts = self.starts.data  # as a view it gives plain integers
-        return self.blob.data[starts[at] : starts[at + 1]].tobytes()
+        return self.blob[self.starts[at] : self.starts[at + 1]].tobytes()

@@ -4,7 +4,8 @@ Rules kept here:
 
 - rows lie in the order of memory ids, in every part; filters choose row numbers, and only then is a text touched;
 - the payload digest of every row is in the artifact, so a record that is read later can be told from a changed one;
-- equal members and equal search index give equal bytes; loading makes views and checks everything that it will rely on.
+- equal members and equal search index give equal bytes; loading makes views, copies nothing but the few values of a
+  column that has few, and checks everything that it will rely on.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from records.values import Disposition
 MEMORY_INDEX: Final = "vrm-memory-index/1"
 _STANDING: Final = ("constrained", "grade", "support")
 _DIGEST_BYTES: Final = 32
+_FEW: Final = 256
+"""Distinct values of a column up to which they are unpacked, since every request looks some of them up."""
 _REBUILD: Final = "Build the index again from its snapshot."
 
 
@@ -146,4 +149,4 @@ def _column(frame: Frame, name: str, size: int) -> Column:
         raise IntegrityError(f"memory-index.{name}", flaw, _REBUILD)
     if size and (codes.min() < UNCONSTRAINED or codes.max() >= len(values)):
         raise IntegrityError(f"memory-index.{name}", "a code names no value", _REBUILD)
-    return Column(values, codes)
+    return Column(tuple(values) if len(values) <= _FEW else values, codes)
