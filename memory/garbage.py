@@ -19,7 +19,7 @@ Rules kept here:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -88,12 +88,11 @@ class _Unreached:
         self._artifacts = artifacts
         self._unread: list[str] = []
 
-    def keep(self, digests: Iterator[str]) -> None:
+    def keep(self, digests: Iterable[str]) -> None:
         """Take artifacts as reached."""
-        for digest in digests:
-            if digest in self.digests:
-                self.digests.remove(digest)
-                self._unread.append(digest)
+        reached = self.digests.intersection(digests)
+        self.digests -= reached
+        self._unread += sorted(reached)
 
     def name(self, text: bytes) -> None:
         """Take every artifact whose digest stands in a text as reached."""

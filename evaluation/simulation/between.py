@@ -3,10 +3,12 @@
 Rules checked here:
 
 - an authorization that is settled has the receipt that says so, and the authorized bytes if it was committed; one that
-  is granted is the only one of its subject, which waits for it at the fence that it was granted for;
+  is granted is the only one of its attempt, and its subject waits for it at the fence that it was granted for;
 - a receipt of a granted append answers an authorization that the Runtime knows, and is settled so or can be;
 - where a subject stands, the records are that it stands for;
-- a Run that is over has nothing open, and nothing begins in it.
+- a Run that is over has nothing open, and nothing begins in it; one that is paused has nothing unresolved, and what
+  changed its budget was decided on the version before;
+- a profile is held until its handoff is released, which no handoff is while its work goes on.
 """
 
 from __future__ import annotations

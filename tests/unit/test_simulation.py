@@ -22,6 +22,7 @@ from evaluation.simulation.schedule import Schedule, Verdict, run_seed
 from evaluation.simulation.strands import Gone, Hands, Strand
 from evaluation.simulation.world import Parts
 from records.errors import InvalidInputError
+from records.flows import Transition
 from records.outcomes import NoCommitReason
 from vrm.cli.app import app
 
@@ -64,11 +65,15 @@ class TestTheProduct:
         faults: Counter[str] = Counter()
         reasons: set[NoCommitReason | None] = set()
         begun, moved = set(), 0
+        met, transitions = set[str](), set[Transition]()
         for seed in range(150, 300):
             schedule = Schedule(seed, hands, Parts())
-            faults.update(schedule.run().faults)
+            verdict = schedule.run()
+            faults.update(verdict.faults)
+            met |= {event.who.split()[0] for event in verdict.history}
             content = schedule._world.ledger.content
             reasons |= {receipt.reason for receipt in content.receipts.values()}
+            transitions |= {receipt.transition for receipt in content.receipts.values()}
             moved += sum(head.version for head in content.variants.values())
             begun.add(schedule._cast.begins)
         assert faults.keys() == {fault.name for fault in Fault}
@@ -79,7 +84,10 @@ class TestTheProduct:
             NoCommitReason.PRECONDITION_CONFLICT,
             NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED,
             NoCommitReason.LIFECYCLE_HEAD_STALE,
+            NoCommitReason.RETENTION_REVOKED,
         }
+        assert {Transition.ABANDON_ENQUEUE, Transition.BEGIN_ERASURE, Transition.CLOSE_ERASURE} <= transitions
+        assert met >= {"abandoner", "collector", "controller", "eraser", "releaser", "resumer", "retirer"}
 
 
 class TestReplay:
@@ -128,6 +136,27 @@ class TestPlantedBugs:
         assert caught is not None
         assert run_seed(caught, hands, PLANTED[name].parts).violations
         assert not run_seed(caught, hands).violations
+
+
+class TestSpread:
+    def test_the_number_of_processes_changes_nothing_that_is_found(self) -> None:
+        """Not even where several seeds of several blocks fail: they are told in the order of the seeds."""
+        timed = {"seconds", "processor_seconds", "schedules_per_second", "processes"}
+        told: list[int] = []
+        found = [
+            simulate.simulate_planted("lose-receipts", range(9), lambda _what, done, _total: told.append(done), count)
+            for count in (1, 2)
+        ]
+        one, two = ({name: value for name, value in each.items() if name not in timed} for each in found)
+        assert one == two
+        assert one["failing_seeds"] == sorted(one["failing_seeds"])
+        assert len(one["failing_seeds"]) > simulate.TOLD
+        assert [each["processes"] for each in found] == [1, 2]
+        assert told == [*range(2, 9, 2), 9, *range(1, 10)]
+
+    def test_there_must_be_a_process(self) -> None:
+        with pytest.raises(InvalidInputError):
+            simulate.simulate(range(1), processes=0)
 
 
 class TestStrands:
@@ -201,12 +230,12 @@ class TestCommand:
         few = {name: PLANTED[name] for name in ("settle-before-commit", "admit-twice")}
         monkeypatch.setattr(simulate, "PLANTED", few)
         monkeypatch.setattr(simulate, "PLANTED_SEEDS", 2)
-        done = CliRunner().invoke(app, ["simulate", "--seeds", "0:4", "--json"])
+        done = CliRunner().invoke(app, ["simulate", "--seeds", "0:4", "--processes", "1", "--json"])
         assert done.exit_code == 0
         found = json.loads(done.stdout.splitlines()[-1])
         assert found.keys() == {
-            "seeds", "schedules", "violations", "steps", "faults", "seconds", "schedules_per_second", "failing_seeds",
-            "histories", "planted_bugs", "planted_bugs_caught", "planted",
+            "seeds", "schedules", "violations", "steps", "faults", "seconds", "schedules_per_second", "processes",
+            "processor_seconds", "failing_seeds", "histories", "planted_bugs", "planted_bugs_caught", "planted",
         }  # fmt: skip
         assert (found["schedules"], found["violations"], found["histories"]) == (4, 0, [])
         assert (found["planted_bugs"], found["planted_bugs_caught"]) == (2, 2)
@@ -215,16 +244,17 @@ class TestCommand:
         assert set(found["faults"]) <= {fault.name.lower() for fault in Fault}
 
     def test_a_planted_bug_that_is_found_is_exit_code_one(self) -> None:
-        done = CliRunner().invoke(app, ["simulate", "--seeds", "0:2", "--plant", "lose-receipts"])
+        done = CliRunner().invoke(app, ["simulate", "--seeds", "0:2", "--plant", "lose-receipts", "--processes", "1"])
         assert done.exit_code == 1
         assert "VIOLATION" in done.stdout
         assert "violations: 2" in done.stdout
 
     def test_the_history_of_a_seed_on_request(self) -> None:
-        done = CliRunner().invoke(app, ["simulate", "--seeds", "3", "--plant", "admit-twice", "--history", "--json"])
+        asked = ["simulate", "--seeds", "3", "--plant", "admit-twice", "--history", "--processes", "1", "--json"]
+        done = CliRunner().invoke(app, asked)
         assert json.loads(done.stdout)["histories"][0] == simulate.history(3, "admit-twice")
 
-    @pytest.mark.parametrize(("option", "value"), [("--seeds", "5:1"), ("--plant", "nothing")])
+    @pytest.mark.parametrize(("option", "value"), [("--seeds", "5:1"), ("--plant", "nothing"), ("--processes", "0")])
     def test_what_is_not_there_is_refused(self, option: str, value: str) -> None:
         done = CliRunner().invoke(app, ["simulate", option, value, "--json"])
         assert done.exit_code == 2

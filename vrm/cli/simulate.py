@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -41,10 +42,8 @@ def simulate(
 
     chosen = simulation.parse_seeds(seeds)
     with progress(quiet=as_json) as told:
-        if plant is None:
-            found = simulation.simulate(chosen, told, processes)
-        else:
-            found = simulation.simulate_planted(plant, chosen, told, processes)
+        run = simulation.simulate if plant is None else partial(simulation.simulate_planted, plant)
+        found = run(chosen, told, processes)
     if history:
         found["histories"] = [simulation.history(chosen.start, plant), *found["histories"]]
     if as_json:
