@@ -13,7 +13,7 @@ from vrm.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "gc", "migrate", "bench",
-            "simulate")  # fmt: skip
+            "simulate", "chaos")  # fmt: skip
 GROUPS = {
     "knowledge": ("list", "show"),
     "bench": ("ledger", "recall"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vrm.cli import bench, fsck, gc, imports, knowledge, migrate, recall, run, services, simulate, status
+from vrm.cli import bench, chaos, fsck, gc, imports, knowledge, migrate, recall, run, services, simulate, status
 
 _HELP = """Memory for research agents that keeps only independently verified knowledge.
 
@@ -37,6 +37,7 @@ app.command("fsck", short_help="Recompute everything from the rows and compare."
 app.command("gc", short_help="Remove artifact bytes that nobody needs.")(gc.gc)
 app.command("migrate", short_help="Bring the databases of an earlier version up to date.")(migrate.migrate)
 app.command("simulate", short_help="Run the write path in memory, broken at every step.")(simulate.simulate)
+app.command("chaos", short_help="Kill and stop real processes at every point, and account for everything.")(chaos.chaos)
 app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(bench.app, name="bench")
