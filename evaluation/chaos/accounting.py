@@ -91,12 +91,17 @@ def balance(due: Mapping[Unit, int], there: Mapping[Unit, int]) -> Balance:
     return Balance(tuple(sorted(lost.elements())), tuple(sorted(doubled.elements())))
 
 
-def due_of(urls: DatabaseUrls, asked: Iterable[Unit], receipts: Mapping[str, AppendReceipt]) -> Counter[Unit]:
-    """Return what is due: what was asked for, every receipt as it was told, and what every grant owes."""
+def due_of(
+    urls: DatabaseUrls, asked: Iterable[Unit], receipts: Mapping[str, AppendReceipt], grants: Iterable[str]
+) -> Counter[Unit]:
+    """Return what is due: what was asked for, every receipt as it was told, and what every grant owes.
+
+    Grants are those that were told and those that the Runtime has besides: their reply may have been lost.
+    """
     due = Counter(asked)
     due.update(_told(key, receipt.canonical) for key, receipt in receipts.items())
-    grants = [str(row[0]) for row in _rows(urls.runtime_app, _GRANTS)]
-    due.update(Unit(what, key) for key in grants for what in ("answer", "settlement"))
+    every = {*grants, *(str(key) for (key,) in _rows(urls.runtime_app, _GRANTS))}
+    due.update(Unit(what, key) for key in every for what in ("answer", "settlement"))
     return due
 
 

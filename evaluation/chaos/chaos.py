@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.chaos.accounting import Balance, Unit, balance, due_of, there_is
+from evaluation.chaos.driver import Driver
 from evaluation.chaos.faults import draw
 from evaluation.chaos.place import Place, installed
 from evaluation.chaos.striker import Striker
-from evaluation.chaos.work import Driver, Ground, Plan
+from evaluation.chaos.work import Ground, Plan
 from memory.fsck import FsckReport
 from records.errors import InvalidInputError
 
@@ -67,7 +68,7 @@ class _Run:
         self._driver.settle()
         told = self._striker.told
         urls = self._place.urls
-        found = balance(due_of(urls, asked, told.receipts), there_is(urls, told.receipts))
+        found = balance(due_of(urls, asked, told.receipts, told.grants), there_is(urls, told.receipts))
         checked = self._place.check()
         return self._summary(found, checked) | {"seconds": round(time.monotonic() - begun, 1)}
 

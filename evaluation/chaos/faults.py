@@ -105,6 +105,8 @@ def _kills() -> list[Fault]:
     rows = [Fault(OWNER_OF[call], How.KILL, call, moment) for call, moment in product(WRITES, (*_AROUND, *held))]
     reads = product((Call.RESERVE, Call.PROPOSE), (*_AROUND, Moment.READING))
     rows += [Fault(OWNER_OF[call], How.KILL, call, moment) for call, moment in reads]
+    # Its proposals are published right before they are granted.
+    rows += [Fault(Who.WORKER, How.KILL, Call.GRANT, moment) for moment in _AROUND]
     # Between its reservation and the commit that carries its fence, and while that commit waits.
     rows += [Fault(Who.HEAD_HOST, How.KILL, Call.APPEND_GRANTED, moment) for moment in (Moment.BEFORE, *_INSIDE)]
     rows += [Fault(who, How.KILL, call, moment) for who in _SERVERS for call in WRITES for moment in _INSIDE]

@@ -163,15 +163,16 @@ def kill(pid: int) -> None:
         process.wait(LIMIT_SECONDS)
 
 
-def pause(pid: int) -> None:
-    """Stop a process, and wait until the kernel has it stopped."""
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """Stop a process for the length of a block, which begins when the kernel has it stopped."""
     os.kill(pid, signal.SIGSTOP)
-    until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "a process that was stopped runs on")
-
-
-def wake(pid: int) -> None:
-    """Let a stopped process go on."""
-    os.kill(pid, signal.SIGCONT)
+    try:
+        until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "a process that was stopped runs on")
+        yield
+    finally:
+        with suppress(ProcessLookupError):  # it was killed meanwhile
+            os.kill(pid, signal.SIGCONT)
 
 
 def until(condition: Callable[[], bool], complaint: str) -> None:

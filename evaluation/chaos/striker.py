@@ -23,7 +23,7 @@ from evaluation.chaos.accounting import written
 from evaluation.chaos.crews import Crew, is_alive
 from evaluation.chaos.faults import OWNER_OF, Call, Fault, How, Moment, Who
 from evaluation.chaos.gates import Gate, Held
-from evaluation.chaos.place import RESOURCES, Place, kill, pause, until, wake
+from evaluation.chaos.place import RESOURCES, Place, kill, stopped, until
 from records.appends import AppendReceipt
 from records.runtime import Authorization
 
@@ -82,7 +82,8 @@ class Striker:
         self._chance = chance
         self._queue = deque(faults)
         self._passes = 0
-        self._host = ""
+        self._host = ""  # that reserved last
+        self._proposed = False  # whether a worker has proposed what was not granted yet
         self.struck: list[tuple[str, Fault]] = []
         self.told = Told()
 
@@ -104,6 +105,12 @@ class Striker:
             answer = self._beside(fault, call)
         else:
             answer = self._inside(fault, call)
+        return self._heard(call, answer)
+
+    def _heard(self, call: Made, answer: Any) -> Any:
+        """Remember what an answer tells, and return it."""
+        if call.name in {Call.PROPOSE, Call.GRANT}:
+            self._proposed = call.name is Call.PROPOSE
         if call.name is Call.RESERVE and answer:
             self._host = str(answer[-1].fence[0]).rpartition("/")[2]
         return self.told.hear(answer)
@@ -111,6 +118,8 @@ class Striker:
     def _comes(self, fault: Fault, call: Made) -> bool:
         """Return whether a call is the one that a fault waits for."""
         if fault.call is not call.name or (_needs_fence(fault) and not call.arguments[1:]):
+            return False
+        if fault.who is Who.WORKER and call.name is Call.GRANT and not self._proposed:
             return False
         self._passes -= 1
         return self._passes < 0
@@ -120,22 +129,20 @@ class Striker:
         if fault.moment is Moment.BEFORE:
             self._strike(fault, None)
             return call.here()
-        answer = self.told.hear(call.here())
+        answer = self._heard(call, call.here())
         if fault.how is How.KILL:
             self._strike(fault, None)
             return answer
         old = self.crew.process(fault.who, self._host if fault.who is Who.HEAD_HOST else "")
         if not old:
             return answer
-        pause(old)
-        self.told.hear(call.there())
-        if fault.who is Who.HEAD_HOST:  # it only reads, and learns of its successor by what its reservation is worth
-            wake(old)
+        with stopped(old):
+            self._heard(call, call.there())
+            before = written(self._place.urls)
+        if fault.who is Who.HEAD_HOST:  # it only reads, and its reservation is refused where it would count
             self._done(fault)
             return answer
-        before = written(self._place.urls)
-        wake(old)
-        self.told.hear(call.here())
+        self._heard(call, call.here())
         self._require_gone(fault, old, before)
         return answer
 
@@ -152,7 +159,7 @@ class Striker:
                 until(lambda: made.done() or bool(gate.held()), f"nobody came to {fault.point}")
                 held = [] if made.done() else gate.held()
                 if held and fault.how is How.STOP:
-                    self._overtake(fault, gate, held[0], threads.submit(self._await_stop, held[0], call))
+                    self._overtake(fault, gate, held[0], lambda: threads.submit(call.there))
                 elif held:
                     self._strike_held(fault, gate, held[0])
             finally:
@@ -160,23 +167,22 @@ class Striker:
             return made.result()
 
     def _strike_held(self, fault: Fault, gate: Gate, held: Held) -> None:
-        if fault.moment is Moment.COMMITTED:
-            pause(held.process)  # from here on it cannot learn how the commit ended
+        if fault.moment is not Moment.COMMITTED:
+            self._strike(fault, held)
+            return
+        with stopped(held.process):  # from here on it cannot learn how the commit ends
             gate.open()
             until(lambda: gate.rests(held.backend), "a commit does not end")
-        self._strike(fault, held)
+            self._strike(fault, held)
 
-    def _await_stop(self, held: Held, call: Made) -> Any:
-        pause(held.process)
-        return call.there()
-
-    def _overtake(self, fault: Fault, gate: Gate, held: Held, successor: Future[Any]) -> None:
-        """Wait for the successor's answer, then wake the old owner, which must leave and have written nothing."""
-        until(lambda: successor.done() or any(each.process != held.process for each in gate.held()), "no successor")
-        gate.open()
-        self.told.hear(successor.result())
-        before = written(self._place.urls)
-        wake(held.process)
+    def _overtake(self, fault: Fault, gate: Gate, held: Held, succeed: Callable[[], Future[Any]]) -> None:
+        """Stop the owner until its successor has answered; it must leave then, and have written nothing."""
+        with stopped(held.process):
+            successor = succeed()
+            until(lambda: successor.done() or any(each.process != held.process for each in gate.held()), "no successor")
+            gate.open()
+            self.told.hear(successor.result())
+            before = written(self._place.urls)
         self._require_gone(fault, held.process, before)
 
     def _require_gone(self, fault: Fault, old: int, before: Sequence[int]) -> None:
@@ -209,7 +215,9 @@ class Striker:
             for handle in self.successors.owners.handles().values():
                 handle.kill()
         following = self.next
-        common = following is not None and following.call in _COMMON and not _needs_fence(following)
+        common = (
+            following is not None and following.call in _COMMON and following.who not in {Who.HEAD_HOST, Who.WORKER}
+        )
         self._passes = self._chance.randrange(_MOST_PASSED) if common else 0
 
 

@@ -3,9 +3,8 @@
 Rules kept here:
 
 - what a piece of work is about, ids included, is known before it begins, so what is due is known whatever happens;
-- a pass begins with what is stored and keeps nothing from an earlier one; it ends with the first error, after which
-  the product's own recovery runs, and the next pass begins;
-- everything is the product's own code over its own owners; only decisions and trials are made up.
+- everything is the product's own code over its own owners; only decisions and trials are made up;
+- a step begins with what is stored and may be taken any number of times.
 """
 
 from __future__ import annotations
@@ -13,171 +12,36 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from actors.settings import now
 from evaluation.bench.corpus import CONTRACT, SPACE
 from evaluation.chaos.accounting import OF_A_DECISION, OF_AN_EXPERIENCE, Unit
+from evaluation.chaos.driver import Driver, Work
 from evaluation.chaos.faults import Call, Fault, Who
-from evaluation.chaos.place import Place
-from evaluation.chaos.striker import Made, Striker
 from evaluation.simulation import material
-from evaluation.simulation.material import POLICIES, PROFILE, Decision, Ending
+from evaluation.simulation.material import Decision, Ending
 from evaluation.simulation.trials import trial
-from memory.campaigns import CampaignPorts, Campaigns, HeadsPort
-from memory.closure import ClosurePorts, RunClosure
-from memory.commands import RunCommands
 from memory.leases import admission, completion
-from memory.orphans import Orphans
 from memory.ports import all_good
-from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
-from memory.spine import Spine
 from records.appends import Append, Proposal
 from records.base import Record
 from records.control import ControlCause
 from records.decisions import RecallContext
-from records.errors import StaleError, UnavailableError, VrmError
+from records.errors import StaleError
 from records.evidence import Experience
 from records.flows import Authority, Transition
-from records.ids import EvidenceSnapshotId
 from records.outcomes import DecisionStatus, SourceStatus
 from records.runtime import RunBody
 from records.states import Machine, Phase
 
-_PASSES: Final = 30
-"""How often a piece of work begins anew; each fault costs it one or two passes."""
 _TASKS: Final = 3
 """Datasets of a piece of evidence: enough for a rule that becomes active."""
 _MOST_DECISIONS: Final = 4
 _OVER: Final = {Phase.OUTCOME_COMMITTED, Phase.RETIRED}
 
 
-class _Through:
-    """The owner that `pick` takes, with the striker before each of its calls."""
-
-    def __init__(self, striker: Striker, pick: Any) -> None:
-        self._striker, self._pick = striker, pick
-
-    def __getattr__(self, name: str) -> Any:
-        inner = getattr(self._pick(self._striker.crew.owners), name)
-        if name not in set(Call):
-            return inner
-
-        def call(*arguments: Any) -> Any:
-            there = getattr(self._pick(self._striker.successors.owners), name)
-            return self._striker.through(
-                Made(Call(name), arguments, lambda: inner(*arguments), lambda: there(*arguments))
-            )
-
-        return call
-
-
-class Driver:
-    """Drives work through owners that are struck, and recovers by the product's own means.
-
-    Attributes:
-        recoveries: how often recovery ran after an error.
-        resolved: how many unresolved authorizations it found and settled.
-    """
-
-    def __init__(self, place: Place, striker: Striker) -> None:
-        """Work in an installation; nothing is started yet."""
-        owner = _Through(striker, lambda owners: owners.run_owner)
-        coordinator = _Through(striker, lambda owners: owners.coordinator)
-        self.place, self.owner = place, cast("Any", owner)
-        self.distillers = cast("Any", _Through(striker, lambda owners: owners.distillers))
-        self._heads = cast("HeadsPort", _Through(striker, lambda owners: owners.heads))
-        self.spine = Spine(place.artifacts, self.owner, cast("Any", coordinator))
-        self.commands = RunCommands(place.runtime, place.artifacts, self.owner, now)
-        self.recoveries = self.resolved = 0
-
-    @cached_property
-    def closure(self) -> RunClosure:
-        """Closes Runs that are cancelling or failing."""
-        place = self.place
-        return RunClosure(
-            ClosurePorts(
-                ledger=place.ledger,
-                runtime=place.runtime,
-                artifacts=place.artifacts,
-                owner=self.owner,
-                spine=self.spine,
-            )
-        )
-
-    @cached_property
-    def campaigns(self) -> Campaigns:
-        """Carries evidence to knowledge."""
-        place = self.place
-        ports = CampaignPorts(
-            ledger=place.ledger, runtime=place.runtime, artifacts=place.artifacts, owner=self.owner, spine=self.spine,
-            heads=self._heads,
-        )  # fmt: skip
-        return Campaigns(ports, POLICIES, PROFILE, SPACE)
-
-    def finish(self, work: Work) -> None:
-        """Drive a piece of work until nothing of it is left.
-
-        Raises:
-            UnavailableError: it does not come to its end.
-        """
-        reason = ""
-        for _ in range(_PASSES):
-            try:
-                if work.advance(self):
-                    return
-            except VrmError as error:
-                reason = f"{error}"
-                self._recover()
-        raise UnavailableError("work", f"{work}: {reason}", f"It was begun {_PASSES} times; report this.")
-
-    def settle(self) -> None:
-        """Recover until a pass of it meets no error: no grant is unresolved, no Run is left closing."""
-        for _ in range(_PASSES):
-            if self._recover():
-                return
-        raise UnavailableError("recovery", "no pass without an error", "Report this.")
-
-    def _recover(self) -> bool:
-        """Do what an operator does after a fault: see that the server runs, then let the product recover."""
-        place = self.place
-        place.heal()
-        self.recoveries += 1
-        try:
-            self.resolved += len(self.spine.recover(place.runtime))
-            Orphans(place.runtime, place.ledger, place.artifacts, self.owner, self.spine).recover()
-            for run in self.closure.waiting():
-                self.closure.close(run)
-        except VrmError:
-            return False
-        return True
-
-    def capture(self) -> EvidenceSnapshotId:
-        """Capture the evidence of this moment."""
-        with self.place.ledger.reading() as reader:
-            key = f"evidence-at-{reader.namespace_head(SPACE).evidence}"
-            request = FreezeEvidence(namespace=SPACE, operation_key=key)
-            snapshot, operation = EvidenceSnapshotBuilder(POLICIES.distillation).freeze(reader, request)
-        append = Append.direct(Transition.CAPTURE_SNAPSHOT, capture_key(operation), (snapshot, operation))
-        all_good(self.spine.direct([append]))
-        return EvidenceSnapshotId(snapshot.id)
-
-
-class Work:
-    """A piece of work."""
-
-    def due(self) -> Iterator[Unit]:
-        """Return what there must be when it is done."""
-        raise NotImplementedError
-
-    def advance(self, driver: Driver) -> bool:
-        """Go on from what is stored; true once nothing is left."""
-        raise NotImplementedError
-
-
 @dataclass(frozen=True)
-class Ground(Work):
+class Ground:
     """What the rest stands on: the contract, and a Recall Input over nothing."""
 
     def due(self) -> Iterator[Unit]:
@@ -196,7 +60,7 @@ class Ground(Work):
 
 
 @dataclass(frozen=True)
-class Decisions(Work):
+class Decisions:
     """Some decisions, each of a Run of its own, from admission to the end of the Run."""
 
     subjects: tuple[Decision, ...]
@@ -264,7 +128,7 @@ def _stop(driver: Driver, subject: Decision) -> None:
 
 
 @dataclass(frozen=True)
-class Evidence(Work):
+class Evidence:
     """The trials of one Run about a rule of its own, from their append to the end of every campaign."""
 
     number: int
@@ -303,6 +167,8 @@ class Evidence(Work):
         return True
 
 
+_SHARE_OF_EVIDENCE: Final = 0.25
+"""How much of the work is evidence where the next fault leaves the choice."""
 _OF_EVIDENCE: Final = {Call.RESERVE, Call.PROPOSE, Call.APPEND_DIRECT}
 _OF_CLOSURE: Final = tuple(each for each in Ending if each.account.authority is Authority.RUNTIME_CLOSURE)
 
@@ -311,7 +177,7 @@ class Plan:
     """Makes one piece of work after the other, such that the point of the next fault comes.
 
     Attributes:
-        done: what was made, in order.
+        pieces, decisions, experiences: how many were made.
     """
 
     def __init__(self, chance: random.Random) -> None:
@@ -322,7 +188,7 @@ class Plan:
     def next(self, fault: Fault | None) -> Work:
         """Return another piece of work."""
         self.pieces += 1
-        evidence = fault is not None and (fault.call in _OF_EVIDENCE or fault.who is Who.HEAD_HOST)
+        evidence = fault is not None and (fault.call in _OF_EVIDENCE or fault.who in {Who.HEAD_HOST, Who.WORKER})
         closing = fault is not None and fault.call is Call.CONTROL
         if evidence or (not closing and self._chance.random() < _SHARE_OF_EVIDENCE):
             self.experiences += 2 * _TASKS
@@ -335,9 +201,6 @@ class Plan:
             ending = self._chance.choice(_OF_CLOSURE if closing and place == 0 else endings)
             yield material.decision(self.decisions, ending, late=False, arm="arm")
             self.decisions += 1
-
-
-_SHARE_OF_EVIDENCE: Final = 0.25
 
 
 def _quiet(_done: int) -> None:

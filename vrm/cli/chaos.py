@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,7 +37,8 @@ def chaos(
     """  # noqa: D301  # \b is an instruction to the help formatter, not an escape
     from evaluation.chaos.chaos import chaos as run  # noqa: PLC0415  # help does without
 
-    with progress(quiet=as_json) as told:
+    # Ray tells of every process that ends, on standard output.
+    with redirect_stdout(sys.stderr), progress(quiet=as_json) as told:
         found = run(faults, seed, told, keep)
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))  # one line, and the last one
