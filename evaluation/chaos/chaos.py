@@ -15,15 +15,17 @@ from typing import Any, Final
 from evaluation.chaos.accounting import Balance, Unit, balance, due_of, there_is
 from evaluation.chaos.driver import Driver
 from evaluation.chaos.faults import draw
-from evaluation.chaos.place import Place, installed
+from evaluation.chaos.place import Place, StuckError, installed
 from evaluation.chaos.striker import Striker
 from evaluation.chaos.work import Ground, Plan
 from memory.fsck import FsckReport
 from records.errors import InvalidInputError
 
 Progress = Callable[[str, int, int], None]
-_OF_ACTORS: Final = 0.35
+_OF_ACTORS: Final = 0.3
 """The share of the faults that strike while Ray actors serve; they take seconds to come back."""
+_PATIENCE: Final = 20
+"""How many pieces of work in a row may miss the point of a fault."""
 _SHOWN: Final = 20
 """How many of the units and findings that are wrong the report names."""
 
@@ -42,7 +44,7 @@ def chaos(faults: int, seed: int, told: Progress, keep: Path | None = None) -> d
 
     Raises:
         InvalidInputError: there is to be no fault at all, or the folder holds something.
-        UnavailableError: no installation can be made here, or the work does not come to its end.
+        UnavailableError: no installation can be made here, or something waits for ever.
     """
     if faults < 1:
         raise InvalidInputError("faults", faults, "Give at least 1.")
@@ -77,11 +79,15 @@ class _Run:
         self._place.build_gates()
         self._driver.finish(Ground())
         asked: list[Unit] = []
-        while self._striker.next is not None:
+        vain = 0
+        while (fault := self._striker.next) is not None:
+            if vain == _PATIENCE:
+                raise StuckError("fault", f"{fault.kind}, {fault.point}", f"{vain} pieces of work never came there.")
             self._striker.serve_by(self._place.crews[len(self._striker.struck) >= self._faults * _OF_ACTORS])
-            work = self._plan.next(self._striker.next)
+            work = self._plan.next(fault)
             asked += work.due()
             self._driver.finish(work)
+            vain = vain + 1 if self._striker.next is fault else 0
             self._told("faults", len(self._striker.struck), self._faults)
         return asked
 
@@ -102,6 +108,7 @@ class _Run:
             "recoveries": self._driver.recoveries,
             "recovered_authorizations": self._driver.resolved,
             "seed": self._seed,
+            "unfinished": self._driver.unfinished[:_SHOWN],
             "lost_units": _named(found.lost),
             "doubled_units": [*_named(found.doubled), *told.findings[:_SHOWN]],
             "violations": [f"{each.code} {each.record}: {each.met}" for each in checked.violations[:_SHOWN]],

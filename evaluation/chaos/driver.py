@@ -17,7 +17,7 @@ from actors.settings import now
 from evaluation.bench.corpus import SPACE
 from evaluation.chaos.accounting import Unit
 from evaluation.chaos.faults import Call
-from evaluation.chaos.place import Place
+from evaluation.chaos.place import Place, StuckError
 from evaluation.chaos.striker import Made, Striker
 from evaluation.simulation.material import POLICIES, PROFILE
 from memory.campaigns import CampaignPorts, Campaigns, HeadsPort
@@ -72,6 +72,7 @@ class Driver:
     Attributes:
         recoveries: how often recovery ran after an error.
         resolved: how many unresolved authorizations it found and settled.
+        unfinished: work that did not come to its end, and what it met last.
     """
 
     def __init__(self, place: Place, striker: Striker) -> None:
@@ -84,6 +85,7 @@ class Driver:
         self.spine = Spine(place.artifacts, self.owner, cast("Any", coordinator))
         self.commands = RunCommands(place.runtime, place.artifacts, self.owner, now)
         self.recoveries = self.resolved = 0
+        self.unfinished: list[str] = []
 
     @cached_property
     def closure(self) -> RunClosure:
@@ -110,23 +112,29 @@ class Driver:
         return Campaigns(ports, POLICIES, PROFILE, SPACE)
 
     def finish(self, work: Work) -> None:
-        """Drive a piece of work until nothing of it is left.
+        """Drive a piece of work until nothing of it is left; one that does not come to its end is noted.
 
         Raises:
-            UnavailableError: it does not come to its end.
+            StuckError: an owner that was replaced does not leave, or the like.
         """
-        reason = ""
+        reason = "something was left each time"
         for _ in range(_PASSES):
             try:
                 if work.advance(self):
                     return
+            except StuckError:
+                raise
             except VrmError as error:
-                reason = f"{error}"
+                reason = str(error)
                 self._recover()
-        raise UnavailableError("work", f"{work}: {reason}", f"It was begun {_PASSES} times; report this.")
+        self.unfinished.append(f"{work}: {reason}")
 
     def settle(self) -> None:
-        """Recover until a pass of it meets no error: no grant is unresolved, no Run is left closing."""
+        """Recover until a pass of it meets no error: no grant is unresolved, no Run is left closing.
+
+        Raises:
+            UnavailableError: every pass of it meets one.
+        """
         for _ in range(_PASSES):
             if self._recover():
                 return
@@ -138,10 +146,12 @@ class Driver:
         place.heal()
         self.recoveries += 1
         try:
-            self.resolved += len(self.spine.recover(place.runtime))
+            self.resolved += len(all_good(self.spine.recover(place.runtime)))
             Orphans(place.runtime, place.ledger, place.artifacts, self.owner, self.spine).recover()
             for run in self.closure.waiting():
                 self.closure.close(run)
+        except StuckError:
+            raise
         except VrmError:
             return False
         return True

@@ -48,6 +48,10 @@ _POLL_SECONDS: Final = 0.01
 RESOURCES: Final = {Who.RUN_OWNER: "run-owner/0", Who.COORDINATOR: "commit-coordinator/0"}
 
 
+class StuckError(UnavailableError):
+    """What must come by itself does not come; no recovery helps."""
+
+
 @dataclass(frozen=True)
 class Place:
     """One installation; this process is connected to its cluster.
@@ -142,6 +146,7 @@ def installed(folder: Path | None) -> Iterator[Place]:
             (urls.runtime_admin, urls.runtime_app, RUNTIME),
         ):
             install(admin, address_of(app).role, definition)
+        os.environ.setdefault("RAY_worker_niceness", "0")  # at Ray's own 15 actors starve on a busy machine
         info = start_local(root / "ray", os.cpu_count() or 1, temp=root / "r")
         connect(info)
         with closing(Nursery(root / "n")) as nursery:
@@ -179,10 +184,10 @@ def until(condition: Callable[[], bool], complaint: str) -> None:
     """Wait for something that comes by itself.
 
     Raises:
-        UnavailableError: it does not come.
+        StuckError: it does not come.
     """
     limit = time.monotonic() + LIMIT_SECONDS
     while not condition():
         if time.monotonic() > limit:
-            raise UnavailableError("chaos", complaint, f"It was waited for {LIMIT_SECONDS:.0f} s; report this.")
+            raise StuckError("chaos", complaint, f"It was waited for {LIMIT_SECONDS:.0f} s; report this.")
         time.sleep(_POLL_SECONDS)

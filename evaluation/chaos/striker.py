@@ -139,11 +139,9 @@ class Striker:
         with stopped(old):
             self._heard(call, call.there())
             before = written(self._place.urls)
-        if fault.who is Who.HEAD_HOST:  # it only reads, and its reservation is refused where it would count
-            self._done(fault)
-            return answer
-        self._heard(call, call.here())
-        self._require_gone(fault, old, before)
+        if fault.who is not Who.HEAD_HOST:  # which only reads: its reservation is refused where it would count
+            self._heard(call, call.here())
+        self._require_idle(fault, before)  # what it answers without writing it may answer; its next write ends it
         return answer
 
     def _inside(self, fault: Fault, call: Made) -> Any:
@@ -183,10 +181,11 @@ class Striker:
             gate.open()
             self.told.hear(successor.result())
             before = written(self._place.urls)
-        self._require_gone(fault, held.process, before)
+        until(lambda: not is_alive(held.process), f"an owner that was replaced stays ({fault.kind}, {fault.point})")
+        self._require_idle(fault, before)
 
-    def _require_gone(self, fault: Fault, old: int, before: Sequence[int]) -> None:
-        until(lambda: not is_alive(old), f"an owner that was replaced stays ({fault.kind}, {fault.point})")
+    def _require_idle(self, fault: Fault, before: Sequence[int]) -> None:
+        """Finish a fault after which nothing may have been written but ownership."""
         if written(self._place.urls) != before:
             self.told.findings.append(f"{fault.kind} at {fault.point}: something was written after it was replaced")
         self._done(fault)

@@ -56,6 +56,6 @@ def _print(found: dict[str, Any]) -> None:
     for name in ("faults_by_kind", "faults_by_point", "faults_by_processes"):
         show_title(out, name.replace("_", " ").capitalize())
         show_rows(out, ("what", "times"), ((what, str(count)) for what, count in found[name].items()))
-    for name in ("lost_units", "doubled_units", "violations"):
+    for name in ("unfinished", "lost_units", "doubled_units", "violations"):
         for line in found[name]:
             out.print(f"{name}: {line}", markup=False, soft_wrap=True)
