@@ -138,7 +138,7 @@ def installed(folder: Path | None) -> Iterator[Place]:
     root.mkdir(parents=True, exist_ok=True)
     root.chmod(0o711)  # root's server runs as an unprivileged account, which must get in
     server = EmbeddedPostgres(root / "postgres", root / "s", bound=True)
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended then, too
+    before = signal.getsignal(signal.SIGTERM)
     try:
         urls = server.start()
         for admin, app, definition in (
@@ -149,6 +149,7 @@ def installed(folder: Path | None) -> Iterator[Place]:
         os.environ.setdefault("RAY_worker_niceness", "0")  # at Ray's own 15 actors starve on a busy machine
         info = start_local(root / "ray", os.cpu_count() or 1, temp=root / "r")
         connect(info)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # instead of Ray's own: what was started is ended, too
         with closing(Nursery(root / "n")) as nursery:
             yield Place(root, server, urls, info, nursery)
     finally:
