@@ -1,7 +1,7 @@
 """Which faults there are: a victim, what is done to it, and the point in the protocol at which it is done.
 
-A point is a call over a port and a moment of it. Every row of the table can happen; a run draws from them so that the
-kinds of faults take turns, whatever its length.
+A point is a call over a port and a moment of it. Every row of the table can happen; a run goes through the whole table
+before a row comes again, and begins with one row of each kind.
 """
 
 from __future__ import annotations
@@ -126,10 +126,10 @@ TABLE: Final = (*_kills(), *_stops())
 
 
 def draw(count: int, chance: random.Random) -> list[Fault]:
-    """Return so many faults: the kinds take turns, and each kind goes through its rows in an order of its own."""
-    rows: dict[str, list[Fault]] = {}
-    for fault in TABLE:
-        rows.setdefault(fault.kind, []).append(fault)
-    for each in rows.values():
-        chance.shuffle(each)
-    return [each[turn % len(each)] for turn in range(-(-count // len(rows))) for each in rows.values()][:count]
+    """Return so many faults: every kind once, then the rest of the table, then the table again and again, shuffled."""
+    drawn: list[Fault] = []
+    while len(drawn) < count:
+        rows = chance.sample(TABLE, len(TABLE))
+        first = {fault.kind: fault for fault in reversed(rows)}
+        drawn += [*first.values(), *(fault for fault in rows if first[fault.kind] is not fault)]
+    return drawn[:count]

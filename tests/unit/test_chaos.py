@@ -89,17 +89,18 @@ class TestDue:
 
 
 class TestFaults:
-    def test_a_draw_has_every_kind_before_any_kind_comes_again(self) -> None:
+    def test_a_draw_begins_with_every_kind_and_has_every_row_before_any_comes_again(self) -> None:
         kinds = {fault.kind for fault in TABLE}
-        drawn = draw(2 * len(kinds), seeded(1))
+        drawn = draw(2 * len(TABLE), seeded(1))
         assert {fault.kind for fault in drawn[: len(kinds)]} == kinds
-        assert Counter(fault.kind for fault in drawn) == dict.fromkeys(kinds, 2)
+        assert set(drawn[: len(TABLE)]) == set(TABLE) == set(drawn[len(TABLE) :])
 
     def test_a_seed_decides_the_draw(self) -> None:
         assert draw(50, seeded(1)) == draw(50, seeded(1)) != draw(50, seeded(2))
 
     def test_two_hundred_faults_strike_everybody_and_at_every_moment(self) -> None:
         drawn = draw(200, seeded(0))
+        assert set(drawn) == set(TABLE)
         assert {fault.who for fault in drawn} == set(Who)
         assert {fault.moment for fault in drawn} == set(Moment)
         stopped = {fault.who for fault in drawn if fault.how is How.STOP}
