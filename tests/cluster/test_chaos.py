@@ -98,6 +98,8 @@ def test_a_record_removed_behind_its_back_is_lost_and_one_that_is_there_again_do
     with psycopg.connect(name) as link:
         for table in ("recall_decision_outcomes", "distillation_work_completions"):
             link.execute(f"ALTER TABLE ledger.{table} DISABLE TRIGGER ALL".encode())  # no guard, no foreign key
+        one = "distillation_work_completions_one_work_item_id"
+        link.execute(f"ALTER TABLE ledger.distillation_work_completions DROP CONSTRAINT {one}".encode())
         (intent,) = link.execute(
             "DELETE FROM ledger.recall_decision_outcomes WHERE ctid = "
             "(SELECT min(ctid) FROM ledger.recall_decision_outcomes) RETURNING intent_id"
