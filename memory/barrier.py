@@ -1,24 +1,32 @@
-"""The terminal barrier: when a Run may end, and what its end rests on (spec 6.3, VRM-R07).
+"""The terminal barrier: when a Run may end, how, and what its end rests on (spec 6.3, 8.1, VRM-R07, W09).
 
 Rules kept here:
 
 - no decision, handoff, erasure or grant of the Run is open;
-- Ledger and Runtime hold the same decisions of it (`memory.coverage`); the last step of the Run binds what was found;
+- every Experience of a scientific Run has its receipt, every queued one a BOUND handoff whose bytes are held ACTIVE;
+- Ledger and Runtime hold the same decisions of it, or of a campaign the same work (`memory.coverage`,
+  `memory.campaign_coverage`); the last step of the Run binds what was found, all of it read at one moment;
+- who completes a Run is refused where another end is due; closure takes the end that is due. Activities that are open
+  in a Run that is cancelled or failed end as it does, in the same step;
 - the caller owns the Runs and grants nothing meanwhile, so what was read still holds when the step is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from memory.assignments import CAMPAIGN
+from memory.campaign_coverage import CampaignCoverage, campaign_coverage, campaign_end
 from memory.control import ENDS
-from memory.coverage import coverage, join
+from memory.coverage import Coverage, coverage, join
+from memory.receipts import unclosed
 from records.control import RunFacts
 from records.errors import StaleError, VrmError
 from records.runtime import Command, Move, RunBody, Subject
-from records.states import Event, Machine, Phase, phases_of
-from store.ledger.port import LedgerReader
+from records.states import Event, Machine, Phase, ends_of, next_phase, phases_of
+from store.ledger.port import LedgerReader, OpenLedger
 from store.runtime.port import RuntimeReader
 
 _OPEN: Final[dict[Machine, tuple[Phase, ...]]] = {
@@ -33,10 +41,20 @@ _ENDING: Final = {Phase.RUNNING: Event.COMPLETE, **ENDS}
 """The phases from which a Run ends, each with its last event."""
 
 
+@dataclass(frozen=True)
+class _Due:
+    """The end of a Run: its last event, the facts it ends with, and the Activities that end with it."""
+
+    event: Event
+    phase: Phase
+    facts: str
+    activities: tuple[Move, ...] = ()
+
+
 class TerminalBarrier:
     """Lets a Run end when everything in it is closed."""
 
-    def __init__(self, runtime: RuntimeReader, ledger: LedgerReader) -> None:
+    def __init__(self, runtime: RuntimeReader, ledger: OpenLedger) -> None:
         """Read both stores."""
         self._runtime = runtime
         self._ledger = ledger
@@ -47,39 +65,68 @@ class TerminalBarrier:
         What was refused before stays refused, in its place.
         """
         moves = [move for each in commands if isinstance(each, Command) for move in each.moves]
-        answers = self._ask({move.id for move in moves if _ends(move)})
-        return [each if isinstance(each, VrmError) else _bound(each, answers) for each in commands]
+        due = self._ask({move.id for move in moves if _ends(move)})
+        return [each if isinstance(each, VrmError) else _bound(each, due) for each in commands]
 
-    def _ask(self, run_ids: set[str]) -> dict[str, str | VrmError]:
-        """Return for each Run that is to end why it must not yet, or the facts that it ends with."""
+    def _ask(self, run_ids: set[str]) -> dict[str, _Due | VrmError]:
+        """Return for each Run that is to end why it must not yet, or how it does."""
         runs = [run for run in self._runtime.subjects(Machine.RUN, run_ids).values() if run.phase in _ENDING]
         if not runs:
             return {}
         ids = [run.id for run in runs]
         found = [subject for machine, phases in _OPEN.items() for subject in self._runtime.find(machine, phases, ids)]
-        barrier: dict[str, str | VrmError] = {str(each.run_id): _still_open(each) for each in found}
+        due: dict[str, _Due | VrmError] = {str(each.run_id): _still_open(each) for each in found}
         spaces: dict[str, list[Subject]] = {}
         for run in runs:
-            if run.id not in barrier:
+            if run.id not in due:
                 spaces.setdefault(RunBody.load(run.body).namespace, []).append(run)
         for namespace, closed in spaces.items():
-            barrier |= self._covered(namespace, closed)
-        return barrier
+            with self._ledger.reading() as reader:
+                due |= _Space(self._runtime, reader, namespace, closed).due()
+        return due
 
-    def _covered(self, namespace: str, runs: Sequence[Subject]) -> dict[str, str | VrmError]:
-        """Compare both stores for Runs that have nothing open; return the facts that each ends with, or its error."""
+
+class _Space:
+    """What both stores hold of Runs of one namespace that have nothing open."""
+
+    def __init__(self, runtime: RuntimeReader, reader: LedgerReader, namespace: str, runs: Sequence[Subject]) -> None:
+        self._runtime, self._reader, self._namespace, self._runs = runtime, reader, namespace, runs
         ids = [run.id for run in runs]
-        held = coverage(self._ledger, namespace, ids)
-        decisions = self._runtime.find(Machine.DECISION, [Phase.OUTCOME_COMMITTED], ids)
-        answers: dict[str, str | VrmError] = {}
-        for run in runs:
+        campaigns = [run.id for run in runs if RunBody.load(run.body).run_kind == CAMPAIGN]
+        self._decided: dict[str, Coverage] = coverage(reader, namespace, ids)
+        self._worked: dict[str, CampaignCoverage] = campaign_coverage(reader, namespace, campaigns) if campaigns else {}
+        self._decisions = runtime.find(Machine.DECISION, [Phase.OUTCOME_COMMITTED], ids)
+        self._activities = runtime.find(Machine.ACTIVITY, run_id=ids)
+        self._unclosed = unclosed(runtime, reader, namespace, set(ids) - set(campaigns))
+
+    def due(self) -> dict[str, _Due | VrmError]:
+        answers: dict[str, _Due | VrmError] = {}
+        for run in self._runs:
             try:
-                covered = join(held[run.id], [each for each in decisions if each.run_id == run.id])
-                facts = RunFacts.load(run.facts).model_copy(update={"coverage": covered})
-                answers[run.id] = facts.canonical.decode()
+                answers[run.id] = self._campaign(run) if run.id in self._worked else self._scientific(run)
             except VrmError as error:
                 answers[run.id] = error
         return answers
+
+    def _scientific(self, run: Subject) -> _Due:
+        if run.id in self._unclosed:
+            raise self._unclosed[run.id]
+        covered = join(self._decided[run.id], [each for each in self._decisions if each.run_id == run.id])
+        event = _ENDING[run.phase]
+        facts = RunFacts.load(run.facts).model_copy(update={"coverage": covered})
+        ended = () if event is Event.COMPLETE else tuple(_with_run(each, event) for each in self._open(run))
+        return _Due(event, next_phase(Machine.RUN, run.phase, event), facts.canonical.decode(), ended)
+
+    def _campaign(self, run: Subject) -> _Due:
+        join(self._decided[run.id], ())
+        found = self._worked[run.id]
+        event, end = campaign_end(run, found, [each for each in self._activities if each.run_id == run.id])
+        facts = RunFacts.load(run.facts).model_copy(update={"coverage": found.ref, "end": end})
+        return _Due(event, next_phase(Machine.RUN, run.phase, event), facts.canonical.decode())
+
+    def _open(self, run: Subject) -> list[Subject]:
+        over = ends_of(Machine.ACTIVITY)
+        return [each for each in self._activities if each.run_id == run.id and each.phase not in over]
 
 
 def _ends(move: Move) -> bool:
@@ -91,11 +138,28 @@ def _still_open(subject: Subject) -> StaleError:
     return StaleError("run", met, "It is still open; close it before the Run ends.")
 
 
-def _bound(command: Command, answers: dict[str, str | VrmError]) -> Command | VrmError:
-    moves = []
+def _with_run(activity: Subject, event: Event) -> Move:
+    return Move(
+        machine=Machine.ACTIVITY,
+        id=activity.id,
+        event=event,
+        generation=activity.generation,
+        fence=activity.fence,
+    )
+
+
+def _bound(command: Command, answers: dict[str, _Due | VrmError]) -> Command | VrmError:
+    moves: list[Move] = []
+    key_phase = command.key_phase
     for move in command.moves:
-        answer = answers.get(move.id) if _ends(move) else None
-        if isinstance(answer, VrmError):
-            return answer
-        moves.append(move if answer is None else move.model_copy(update={"facts": answer}))
-    return command.model_copy(update={"moves": tuple(moves)})
+        due = answers.get(move.id) if _ends(move) else None
+        if isinstance(due, VrmError):
+            return due
+        if due is None:
+            moves.append(move)
+            continue
+        if move.event is Event.COMPLETE and due.event is not Event.COMPLETE:
+            return StaleError("run.end", due.event.value, "Something else ended this Run; its closure says so.")
+        moves += [*due.activities, move.model_copy(update={"event": due.event, "facts": due.facts})]
+        key_phase = due.phase
+    return command.model_copy(update={"moves": tuple(moves), "key_phase": key_phase})

@@ -15,9 +15,10 @@ What is waiting is read from the stores, so a crash between any two steps is con
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
+from memory.assignments import activation, assigning, campaign_admission, campaign_run, manifest
 from memory.distillation.distiller import DistillationRequest
 from memory.distillation.view import Policies
 from memory.evidence import resolve_bundles
@@ -25,26 +26,35 @@ from memory.handoffs import opening
 from memory.heads import Reservation
 from memory.leases import completion, leases
 from memory.ports import RunOwnerPort, all_good
+from memory.receipts import unreceipted
 from memory.spine import GROUP, Spine, chunks
 from policies.bundles import NotABundle
 from records.appends import Append, AppendReceipt, Proposal
-from records.canonical import canonical_bytes, digest_bytes
+from records.canonical import digest_bytes
+from records.control import ControlCause
 from records.errors import FencedError, StaleError, VrmError
 from records.evidence import Corpus, Experience, VerifiedEvidenceBundle
 from records.flows import Authority, Transition
-from records.ids import EvidenceSnapshotId, ExperienceId, ManifestId, RunId, WorkItemId
-from records.ingestion import DistillationReceipt, ExperienceReceipt, ReceiptDisposition, WorkAssignment, WorkItem
+from records.ids import EvidenceSnapshotId, ExperienceId, RunId, WorkItemId
+from records.ingestion import DistillationReceipt, ReceiptDisposition, WorkAssignment, WorkItem
 from records.knowledge import LifecycleEvent
-from records.runtime import Command, Create, Move, RunBody, activity_id, handoff_id
-from records.states import Event, Machine, Phase
+from records.outcomes import NoCommitReason
+from records.runtime import handoff_id
+from records.states import Machine, Phase
 from records.values import CampaignProfile
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerReader
 from store.runtime.port import RuntimeReader
 
+ATTEMPTS: Final = 50
+"""How often an item is leased before it is given up. A race for a head costs an attempt, so there are many."""
+_FOR_GOOD: Final = frozenset(
+    {NoCommitReason.CANONICAL_RECORD_CONFLICT.value, NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED.value}
+)
+"""Answers of the Ledger that the same item would get for ever."""
+
 Progress = Callable[[int], None]
 Eligibility = tuple[ReceiptDisposition, tuple[str, ...]]
-SLOT = "distil"
 
 
 class DistillerPort(Protocol):
@@ -78,10 +88,15 @@ class CampaignPorts:
 
 @dataclass(frozen=True)
 class Failure:
-    """A step that failed for one record; what it concerns stays waiting."""
+    """A step that failed for one record; what it concerns stays waiting.
+
+    Attributes:
+        hopeless: why trying again cannot help; None if it may. Such an item is for `memory.dead_letters`.
+    """
 
     subject: str
     error: VrmError
+    hopeless: ControlCause | None = None
 
 
 class Campaigns:
@@ -96,15 +111,7 @@ class Campaigns:
 
     def without_receipt(self, source_run: RunId) -> list[Experience]:
         """Return the Experiences of a Run that have no receipt yet, in journal order."""
-        ledger, namespace = self._ports.ledger, self._namespace
-        attempts = [item.id for item in ledger.find("attempt", namespace, run_id=str(source_run))]
-        stored = ledger.find("experience", namespace, attempt_id=attempts)
-        receipts = ledger.find("distillation-receipt", namespace, experience_id=[item.id for item in stored])
-        settled = {
-            str(receipt.experience_id) for item in receipts if isinstance(receipt := item.load(), ExperienceReceipt)
-        }
-        loaded = (item.load() for item in stored if item.id not in settled)
-        return [item for item in loaded if isinstance(item, Experience)]
+        return unreceipted(self._ports.ledger, self._namespace, [source_run]).get(source_run, [])
 
     def ingest(self, source_run: RunId, progress: Progress) -> list[Failure]:
         """Give every Experience of a Run that has no receipt the one that policy decides."""
@@ -133,15 +140,20 @@ class Campaigns:
         """Admit a campaign for every unassigned item and assign it."""
         failures: list[Failure] = []
         for group in chunks(self.unassigned(), GROUP):
-            self._ports.artifacts.publish_many([self._manifest(item) for item in group])
-            all_good(self._ports.owner.apply([self._admission(item) for item in group]))
-            assignments = [self._assignment(item) for item in group]
-            answers = self._ports.spine.direct(
-                [Append.direct(Transition.ASSIGN_WORK, f"assign/{item.id}", (item,)) for item in assignments]
+            ids, runs = [str(item.id) for item in group], [campaign_run(item, self._profile) for item in group]
+            self._ports.artifacts.publish_many([manifest(item, self._profile) for item in group])
+            all_good(self._ports.owner.apply([campaign_admission(run) for run in runs]))
+            assigned = self._ports.spine.direct(
+                [assigning(run, item.created_at) for run, item in zip(runs, group, strict=True)]
             )
-            failures += failed([str(item.id) for item in group], answers)
-            done = [item for item, answer in zip(assignments, answers, strict=True) if not isinstance(answer, VrmError)]
-            all_good(self._ports.owner.apply([_activation(item) for item in done]))
+            failures += failed(ids, assigned)
+            done = [place for place, answer in enumerate(assigned) if not isinstance(answer, VrmError)]
+            activated = self._ports.owner.apply([activation(runs[place].id) for place in done])
+            failures += [
+                Failure(ids[place], answer)
+                for place, answer in zip(done, activated, strict=True)
+                if isinstance(answer, VrmError)
+            ]
             progress(len(group))
         return failures
 
@@ -162,8 +174,9 @@ class Campaigns:
         failures: list[Failure] = []
         for group in chunks(self.waiting(), GROUP):
             requests = self._lease(group, snapshot_id)
-            proposals = distiller.propose(requests)
-            failures += failed([str(request.item.id) for request in requests], self._commit(proposals))
+            answers = self._commit(distiller.propose(requests))
+            tried = {str(request.item.id): request.activity.generation for request in requests}
+            failures += [_judged(each, tried[each.subject]) for each in failed(list(tried), answers)]
             progress(len(group))
         self._complete()
         return failures
@@ -220,8 +233,11 @@ class Campaigns:
 
     def _enqueue(self, queued: Sequence[tuple[Experience, VerifiedEvidenceBundle]], source_run: RunId) -> list[Failure]:
         self._ports.artifacts.publish(self._profile.canonical)
-        items = [self._item(experience, bundle) for experience, bundle in queued]
-        all_good(self._ports.owner.apply([opening(item, source_run) for item in items]))
+        wanted = [self._item(experience, bundle) for experience, bundle in queued]
+        opened = self._ports.owner.apply([opening(item, source_run) for item in wanted])
+        pairs = list(zip(wanted, opened, strict=True))
+        refused = [Failure(str(item.id), answer) for item, answer in pairs if isinstance(answer, VrmError)]
+        items = [item for item, answer in pairs if not isinstance(answer, VrmError)]
         subjects = self._ports.runtime.subjects(
             Machine.HANDOFF, [str(handoff_id(WorkItemId(item.id))) for item in items]
         )
@@ -250,7 +266,7 @@ class Campaigns:
                     records=Proposal.bodies((item, receipt)),
                 )
             )
-        return failed([str(item.id) for item in items], self._ports.spine.carry(proposals))
+        return refused + failed([str(item.id) for item in items], self._ports.spine.carry(proposals))
 
     def _item(self, experience: Experience, bundle: VerifiedEvidenceBundle) -> WorkItem:
         return WorkItem(
@@ -262,56 +278,6 @@ class Campaigns:
             lifecycle_policy=self._policies.lifecycle.identity,
             campaign_profile_id=self._profile.id,
             campaign_profile_digest=self._profile.canonical_digest,
-        )
-
-    def _manifest(self, item: WorkItem) -> bytes:
-        return canonical_bytes(
-            {
-                "namespace": self._namespace,
-                "work_item_id": item.id,
-                "work_item_digest": item.payload_digest,
-                "distillation_policy": item.distillation_policy.as_json(),
-                "lifecycle_policy": item.lifecycle_policy.as_json(),
-                "profile": self._profile.as_json(),
-            }
-        )
-
-    def _run(self, item: WorkItem) -> RunBody:
-        return RunBody(
-            namespace=self._namespace,
-            run_kind="MEMORY_DISTILLATION",
-            admission_key=str(item.id),
-            specification_digest=digest_bytes(self._manifest(item)),
-            admitted_at=item.created_at,
-        )
-
-    def _admission(self, item: WorkItem) -> Command:
-        run = self._run(item)
-        activity = activity_id(run.id, SLOT)
-        return Command(
-            key=(Machine.RUN, run.id),
-            creates=(
-                Create(machine=Machine.RUN, id=run.id, run_id=run.id, phase=Phase.RUNNING, body=run.canonical.decode()),
-                Create(
-                    machine=Machine.ACTIVITY,
-                    id=activity,
-                    run_id=run.id,
-                    phase=Phase.AWAITING_ASSIGNMENT,
-                    body=canonical_bytes({"work_item_id": item.id}).decode(),
-                ),
-            ),
-        )
-
-    def _assignment(self, item: WorkItem) -> WorkAssignment:
-        run = self._run(item)
-        manifest = {"digest": run.specification_digest}
-        return WorkAssignment(
-            namespace=self._namespace,
-            created_at=item.created_at,
-            work_item_id=WorkItemId(item.id),
-            manifest_id=ManifestId.derive(manifest),
-            run_id=run.id,
-            activity_id=activity_id(run.id, SLOT),
         )
 
     def _lease(
@@ -352,6 +318,13 @@ class Campaigns:
         return {str(getattr(record, "work_item_id", "")) for record in loaded}
 
 
+def _judged(failure: Failure, attempt: int) -> Failure:
+    """Say whether an item that was not distilled at an attempt may be tried again (spec 8.1, 9.8)."""
+    if failure.error.value in _FOR_GOOD:
+        return replace(failure, hopeless=ControlCause.WORK_REJECTED)
+    return failure if attempt < ATTEMPTS else replace(failure, hopeless=ControlCause.RETRY_EXHAUSTED)
+
+
 def failed(subjects: Sequence[str], answers: Sequence[AppendReceipt | VrmError]) -> list[Failure]:
     """Return what did not commit: errors, and typed no-commits as a stale error."""
     failures = []
@@ -362,11 +335,3 @@ def failed(subjects: Sequence[str], answers: Sequence[AppendReceipt | VrmError])
             stale = StaleError(answer.transition.value, answer.reason.value, "Nothing was written; it is tried again.")
             failures.append(Failure(subject, stale))
     return failures
-
-
-def _activation(assignment: WorkAssignment) -> Command:
-    return Command(
-        key=(Machine.ACTIVITY, assignment.activity_id),
-        key_phase=Phase.READY,
-        moves=(Move(machine=Machine.ACTIVITY, id=assignment.activity_id, event=Event.ASSIGN, generation=1, fence=1),),
-    )

@@ -6,18 +6,21 @@ Rules kept here:
   event's time included: whoever closes, and however often, makes the same bytes. No draft of an actor is looked at;
 - a context that was committed is kept, and each of its cards gets the one disposition that only closure writes;
 - grants that nobody settled are settled first, since what they write is closed from where it then stands;
+- work items and Experiences of the Run are closed in the same pass (`memory.work_closure`);
 - everything is read from the stores, so that a closure that was cut short goes on when it is run again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from memory.control import ENDS, ending
 from memory.ports import RunOwnerPort, all_good
 from memory.spine import Spine
+from memory.work_closure import WorkClosure
+from policies.distillation_policy import distillation_policy
 from records.appends import Proposal
 from records.base import Record
 from records.control import ControlEvent, RunFacts
@@ -35,8 +38,8 @@ from records.outcomes import (
     TerminalEvidenceKind,
 )
 from records.runtime import Subject
-from records.states import Machine, Phase
-from records.values import RecallRequirement
+from records.states import Machine, Phase, ends_of
+from records.values import PolicyIdentity, RecallRequirement
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerReader
 from store.runtime.port import RuntimeReader
@@ -116,17 +119,18 @@ def _dispositions(context: RecallContext | None, *, cancelled: bool) -> tuple[Ca
 
 @dataclass(frozen=True, kw_only=True)
 class ClosurePorts:
-    """What closure reads and through whom it acts."""
+    """What closure reads and through whom it acts; `policy` is the one under which receipts are written."""
 
     ledger: LedgerReader
     runtime: RuntimeReader
     artifacts: ArtifactStore
     owner: RunOwnerPort
     spine: Spine
+    policy: PolicyIdentity = field(default_factory=lambda: distillation_policy().identity)
 
 
 class RunClosure:
-    """Closes every decision of a Run that is cancelling or failing, and ends the Run."""
+    """Closes what is open in a Run that is cancelling or failing, and ends the Run."""
 
     def __init__(self, ports: ClosurePorts) -> None:
         """Close through these ports."""
@@ -142,17 +146,20 @@ class RunClosure:
         Raises:
             NotFoundError: it was never admitted.
             IllegalTransitionError: nobody cancelled or failed it.
-            StaleError: something of it is open that is not a decision, or a decision moved on meanwhile; what could
-                be closed is closed, and the rest is when it is run again.
-            IntegrityWaitError: Ledger and Runtime disagree on its decisions.
+            StaleError: something of it is open that closure does not close, or moved on meanwhile; what could be
+                closed is closed, and the rest is when it is run again.
+            IntegrityWaitError: Ledger and Runtime disagree on what it holds.
         """
         ports = self._ports
         run = self._run(run_id)
-        if run.phase in {Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED}:
+        if run.phase in ends_of(Machine.RUN):
             return run.phase
         ending(run)  # before anything is written: the Run must be one that closes
+        event = self._event(run)
         all_good(ports.spine.recover(ports.runtime, run_id))
-        for receipt in all_good(ports.spine.carry(self._proposals(run))):
+        work = WorkClosure(ports.ledger, ports.runtime, event, ports.policy)
+        all_good(ports.spine.direct(work.appends(run)))
+        for receipt in all_good(ports.spine.carry([*self._decisions(run, event), *work.proposals(run)])):
             if not receipt.committed:
                 raise StaleError("closure", receipt.reason, "The Ledger wrote nothing; close the Run again.")
         all_good(ports.owner.apply([ending(run)]))
@@ -164,15 +171,17 @@ class RunClosure:
             raise NotFoundError("run", run_id, "It was never admitted.")
         return run
 
-    def _proposals(self, run: Subject) -> list[Proposal]:
+    def _event(self, run: Subject) -> ControlEvent:
+        control = RunFacts.load(run.facts).control
+        if control is None:
+            raise IntegrityError("run.facts", run.id, "It is closing and holds no control event; run vrm fsck.")
+        return ControlEvent.read(self._ports.artifacts.read(control.digest), control.digest)
+
+    def _decisions(self, run: Subject, event: ControlEvent) -> list[Proposal]:
         """Return one closure proposal for each decision of the Run that is open."""
         open_ones = self._ports.runtime.find(Machine.DECISION, (Phase.OPEN, Phase.CONTEXT_COMMITTED), run.id)
         if not open_ones:
             return []
-        control = RunFacts.load(run.facts).control
-        if control is None:
-            raise IntegrityError("run.facts", run.id, "It is closing and holds no control event; run vrm fsck.")
-        event = ControlEvent.read(self._ports.artifacts.read(control.digest), control.digest)
         intents = self._intents([subject.id for subject in open_ones])
         contexts = self._contexts(event.namespace, list(intents))
         return [

@@ -3,7 +3,9 @@
 Rules kept here:
 
 - authorization and proposal are read through the Runtime's read-only side before any Ledger transaction is open;
-- what an Outcome rests on is read again: its proof, and for closure the control event that its Run has;
+- what an intent, Outcome or completion rests on is read again: what its Run was admitted with, its proof, and for
+  closure the control event that its Run has;
+- a direct append that rests on what the Runtime says now is checked for it before its transaction is open;
 - what is appended is exactly what was proposed, plus what the flow derives from proposal and authorization after the
   grant (`memory.derive`);
 - an attempt that was retired while its grant had no answer gets its answer all the same: a typed no-commit, unless the
@@ -15,8 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
+from memory.admission import require_admitted
+from memory.assignments import unproved
 from memory.derive import derive
+from memory.guard_rules import of
 from memory.guards import GUARDS
 from memory.handoffs import guard_retired, retired_attempts
 from memory.ports import Fence
@@ -24,6 +30,7 @@ from memory.proofs import require_authority, require_proofs
 from records.appends import Append, AppendReceipt, Proposal, require_sound
 from records.errors import IntegrityError, InvalidInputError, NotFoundError, VrmError
 from records.flows import FLOWS, Authority
+from records.ingestion import WorkAssignment
 from records.runtime import Authorization, Subject
 from records.states import Machine, Phase
 from store.artifacts import ArtifactStore
@@ -71,7 +78,21 @@ class CommitCoordinator:
                 prepared.append(error)
             else:
                 prepared.append(append)
-        return self._commit(prepared)
+        return self._commit(self._proved(prepared))
+
+    def _proved(self, prepared: Sequence[Append | VrmError]) -> list[Append | VrmError]:
+        """Refuse assignments that have no proof in the Runtime now, which no Ledger transaction could see."""
+        assignments = [
+            record for append in prepared if isinstance(append, Append) for record in of(append, WorkAssignment)
+        ]
+        errors = unproved(self._ledger, self._runtime, self._artifacts, assignments)
+        if not errors:
+            return list(prepared)
+        refused = (
+            next((errors[i] for i in each.ids if i in errors), None) if isinstance(each, Append) else None
+            for each in prepared
+        )
+        return [error or each for each, error in zip(prepared, refused, strict=True)]
 
     def _commit(
         self, prepared: Sequence[Append | VrmError], over: frozenset[str] = frozenset()
@@ -98,9 +119,10 @@ class CommitCoordinator:
         _require_same(authorization, proposal)
         records = proposal.unpack()
         require_proofs(self._artifacts, records)
-        closure = authorization.authority is Authority.RUNTIME_CLOSURE
-        run = self._runtime.subject(Machine.RUN, authorization.run_id) if closure else None
+        asked = authorization.authority in _OF_THE_RUN
+        run = self._runtime.subject(Machine.RUN, authorization.run_id) if asked else None
         require_authority(authorization.authority, records, run, current=False)
+        require_admitted(self._artifacts, records, run)
         expected = [record for record in records if record.id == authorization.expected_id]
         if len(expected) != 1 or expected[0].payload_digest != authorization.expected_digest:
             raise IntegrityError("authorization", authorization_id, "The proposal does not hold the authorized record.")
@@ -112,6 +134,10 @@ class CommitCoordinator:
             permit_digest=authorization.canonical_digest,
             records=derive(records, authorization),
         )
+
+
+_OF_THE_RUN: Final = frozenset({Authority.ADMISSION, Authority.RUNTIME_CLOSURE})
+"""Authorities under which the records rest on what their Run says."""
 
 
 def _require_direct(append: Append) -> None:

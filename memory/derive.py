@@ -139,6 +139,11 @@ def _abandoned(records: Records) -> Place:
     return handoff_id(_only(records, AbandonedReceipt).abandoned_work_item_id), None
 
 
+def _closed(records: Records) -> Place:
+    completion = _only(records, WorkCompletion)
+    return completion.activity_id, completion.run_id
+
+
 def _intended(records: Records) -> Place:
     return _only(records, ErasureIntent).id, None
 
@@ -153,6 +158,7 @@ _SUBJECTS: Final[dict[Transition, Callable[[Records], Place]]] = {
     Transition.APPEND_OUTCOME: _outcome,
     Transition.ENQUEUE_DISTILLATION: _handoff,
     Transition.ABANDON_ENQUEUE: _abandoned,
+    Transition.CLOSE_WORK_ITEM: _closed,
     Transition.BEGIN_ERASURE: _intended,
     Transition.CLOSE_ERASURE: _tombstone,
 }

@@ -12,7 +12,7 @@ from memory.erasure_guards import guard_begin, guard_close
 from memory.guard_rules import Rules, first_broken, of, precondition, read, rejected
 from memory.known import load
 from memory.retention import check_input, revoked
-from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_receipt
+from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_give_up, guard_receipt
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
 from records.appends import Append, Head
@@ -248,6 +248,7 @@ GUARDS: Final[dict[Transition, Guard]] = {
     Transition.ENQUEUE_DISTILLATION: guard_enqueue,
     Transition.ABANDON_ENQUEUE: guard_abandon,
     Transition.COMMIT_DISTILLATION: _distillation,
+    Transition.CLOSE_WORK_ITEM: guard_give_up,
     Transition.FREEZE_KNOWLEDGE: _publication,
     Transition.INDEX_RECEIPT: _index,
     Transition.COMPOSE_RECALL_INPUT: _publication,

@@ -35,7 +35,7 @@ from records.handoffs import (
 )
 from records.ids import AuthorizationId, EnqueueTransactionId, HandoffId, ReceiptId, RunId, WorkItemId
 from records.ingestion import AbandonedReceipt, EnqueueTransaction, ExperienceReceipt, ReceiptDisposition, WorkItem
-from records.runtime import Authorization, Command, Create, Move, Subject, handoff_id, reference_id
+from records.runtime import Authorization, Command, Create, Move, Require, Subject, handoff_id, reference_id
 from records.states import Event, Machine, Phase
 from store.ledger.port import LedgerReader, Refusal
 from store.runtime.port import RuntimeReader
@@ -52,7 +52,7 @@ PROVED: Final = frozenset(event for event, _ in _CLOSES.values())
 
 
 def opening(item: WorkItem, source_run: RunId) -> Command:
-    """Reference the profile's bytes and open the handoff, in one step (spec 8.1, step 2)."""
+    """Reference the profile's bytes and open the handoff, in one step (spec 8.1, step 2); the Run must be running."""
     work_item_id, digest = WorkItemId(item.id), item.campaign_profile_digest
     owner = profile_owner(work_item_id)
     reference, handoff = reference_id(owner, digest), handoff_id(work_item_id)
@@ -66,6 +66,7 @@ def opening(item: WorkItem, source_run: RunId) -> Command:
     )
     return Command(
         key=(Machine.HANDOFF, handoff),
+        requires=(Require(machine=Machine.RUN, id=source_run, phase=Phase.RUNNING),),
         creates=(
             Create(
                 machine=Machine.REFERENCE,

@@ -6,6 +6,7 @@ Both sides of the spine ask: the run owner before it grants, the coordinator bef
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from records.base import Record
 from records.control import ControlEvent, ControlKind, ControlRef, RunFacts
@@ -13,7 +14,7 @@ from records.decisions import BlockedProposal
 from records.errors import IntegrityError, NotFoundError, StaleError
 from records.flows import Authority
 from records.handoffs import AbandonmentProof, Absent, read_proof, require_published
-from records.ingestion import AbandonedReceipt
+from records.ingestion import AbandonedReceipt, CompletionStatus, WorkCompletion
 from records.outcomes import CLOSURE_ONLY, CardReason, DecisionStatus, RecallOutcome
 from records.retention import RetentionTombstone
 from records.runtime import Subject
@@ -21,11 +22,11 @@ from store.artifacts import ArtifactStore
 
 
 def require_proofs(artifacts: ArtifactStore, records: Iterable[Record]) -> None:
-    """Check that every record that rests on a published proof has it: Outcomes, tombstones, abandoned receipts.
+    """Check that every record that rests on a published proof has it: Outcomes, completions, tombstones, receipts.
 
-    The proof of a blocked Outcome and the control event of a closed one must be those of its own decision, the proof of
-    an abandoned receipt that of its own item, with the proof of absence and the control event that it names; of
-    tombstones the bytes must be there.
+    The proof of a blocked Outcome and the control event of a closed one must be those of its own decision, the control
+    event of a completion that of its Run, the proof of an abandoned receipt that of its own item, with the proof of
+    absence and the control event that it names; of tombstones the bytes must be there.
 
     Raises:
         NotFoundError: the proof was never published.
@@ -36,6 +37,8 @@ def require_proofs(artifacts: ArtifactStore, records: Iterable[Record]) -> None:
         if isinstance(record, RecallOutcome):
             _require_blocked(artifacts, record)
             _require_closed(artifacts, record)
+        elif isinstance(record, WorkCompletion):
+            _require_given_up(artifacts, record)
         elif isinstance(record, RetentionTombstone):
             for proof in record.proofs:
                 artifacts.read(proof.digest)
@@ -119,6 +122,19 @@ def _require_closed(artifacts: ArtifactStore, outcome: RecallOutcome) -> None:
     _require_no_draft(outcome, event)
 
 
+def _require_given_up(artifacts: ArtifactStore, completion: WorkCompletion) -> None:
+    digest = completion.terminal_evidence_digest
+    if digest is None:
+        return
+    event = ControlEvent.read(artifacts.read(digest), digest)
+    if (event.namespace, event.run_id) != (completion.namespace, completion.run_id):
+        raise IntegrityError("control_event.run_id", event.run_id, f"The completion is of {completion.run_id}.")
+    if event.kind is not _GIVEN_UP.get(completion.status):
+        raise IntegrityError("control_event.kind", event.kind.value, f"It makes no item {completion.status}.")
+    if completion.created_at != event.at:
+        raise IntegrityError("completion.created_at", completion.created_at, "The control event says otherwise.")
+
+
 def _require_no_draft(outcome: RecallOutcome, event: ControlEvent) -> None:
     """Closure says what the event says; of what an actor left half done it takes nothing (spec 13)."""
     cancelled = outcome.decision_status is DecisionStatus.CANCELLED
@@ -136,7 +152,7 @@ def _require_no_draft(outcome: RecallOutcome, event: ControlEvent) -> None:
 
 
 def require_authority(authority: Authority, records: Iterable[Record], run: Subject | None, *, current: bool) -> None:
-    """Check that authority and Outcome fit, and that closure rests on the control event of its own Run.
+    """Check that authority and record fit, and that closure rests on the control event of its own Run.
 
     `run` is what the Runtime holds now. With `current` the event must be the primary one, as for a new grant; else it
     may also be the cancellation that a failure has taken over since the grant, which stays valid.
@@ -146,27 +162,57 @@ def require_authority(authority: Authority, records: Iterable[Record], run: Subj
         StaleError: the event was the primary one until another took over.
         NotFoundError: the Runtime holds no such Run.
     """
-    for outcome in records:
-        if not isinstance(outcome, RecallOutcome):
+    for record in records:
+        if not isinstance(record, RecallOutcome | WorkCompletion):
             continue
         closure = authority is Authority.RUNTIME_CLOSURE
-        if (outcome.decision_status in CLOSURE_ONLY) != closure:
+        status = record.decision_status if isinstance(record, RecallOutcome) else record.status
+        if (status in CLOSURE_ONLY or status in _GIVEN_UP) != closure:
             raise IntegrityError(
-                "outcome.decision_status", outcome.decision_status.value, f"Authority {authority} does not write it."
+                f"{record.kind.noun}.status", status.value, f"Authority {authority} does not write it."
             )
         if closure:
-            _require_controlled(outcome, run, current=current)
+            _require_controlled(record, run, current=current)
 
 
-def _require_controlled(outcome: RecallOutcome, run: Subject | None, *, current: bool) -> None:
+_GIVEN_UP: Final = {
+    CompletionStatus.CANCELLED: ControlKind.CANCEL_EVENT,
+    CompletionStatus.DEAD_LETTER: ControlKind.RUNTIME_FAILURE,
+}
+"""What closure makes of a work item, by the kind of the control event that ends its Run."""
+
+
+def given_up(kind: ControlKind) -> CompletionStatus:
+    """Return what becomes of a work item whose Run is ended by this kind of control event.
+
+    Raises:
+        IntegrityError: the kind ends no Run.
+    """
+    found = next((status for status, ends in _GIVEN_UP.items() if ends is kind), None)
+    if found is None:
+        raise IntegrityError("control_event.kind", kind.value, "This event ends no work.")
+    return found
+
+
+def _claimed(record: RecallOutcome | WorkCompletion) -> ControlRef | None:
+    digest = record.terminal_evidence_digest
+    if isinstance(record, WorkCompletion):
+        kind = _GIVEN_UP.get(record.status)
+    else:
+        kind = None if record.terminal_evidence_kind is None else ControlKind(record.terminal_evidence_kind.value)
+    return None if kind is None or digest is None else ControlRef(kind=kind, digest=digest)
+
+
+def _require_controlled(record: RecallOutcome | WorkCompletion, run: Subject | None, *, current: bool) -> None:
     if run is None:
-        raise NotFoundError("run", outcome.run_id, "It was never admitted.")
+        raise NotFoundError("run", record.run_id, "It was never admitted.")
     facts = RunFacts.load(run.facts)
-    kind, digest = outcome.terminal_evidence_kind, outcome.terminal_evidence_digest
-    claimed = None if kind is None or digest is None else ControlRef(kind=ControlKind(kind.value), digest=digest)
+    claimed, digest = _claimed(record), record.terminal_evidence_digest
     if current and claimed is not None and claimed == facts.superseded:
         raise StaleError("run.control", digest, "A failure has taken over since; read the Run and close it again.")
     if claimed is None or claimed not in (facts.control, facts.superseded):
         raise IntegrityError(
-            "outcome.terminal_evidence_digest", digest, "It is not the control event of its Run; read the Run again."
+            f"{record.kind.noun}.terminal_evidence_digest",
+            digest,
+            "It is not the control event of its Run; read the Run again.",
         )

@@ -7,6 +7,7 @@ Rules kept here:
 - what belongs to the spine moves by grant and settlement only, never by a plain command;
 - a Run ends only through the terminal barrier (`memory.barrier`);
 - what controls a Run is a published event, read back here; `memory.control` says what it does;
+- a decision is admitted with what its Run was admitted with for its arm (`memory.admission`);
 - normal grants need a running Run, those of closure one that is cancelling or failing, and its control event;
 - an attempt whose grant is unresolved gets no second one: the same proposal is answered with the same authorization,
   any other is stale;
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from memory.admission import require_admitted
 from memory.barrier import TerminalBarrier
 from memory.control import CONTROL, ENDS, rule
 from memory.derive import derive
@@ -28,7 +30,7 @@ from memory.handoffs import PROVED, closing, retired_attempts
 from memory.ports import Clock
 from memory.proofs import require_authority, require_current, require_proofs
 from memory.releases import Release, is_of_a_work_item, read_holding, release_decision, require_released
-from memory.settlements import read_answers, settlement
+from memory.settlements import Answer, read_answers, settlement
 from records.appends import AppendReceipt, Proposal
 from records.base import Record
 from records.canonical import canonical_bytes, parse_canonical
@@ -41,7 +43,7 @@ from records.errors import (
     StaleError,
     VrmError,
 )
-from records.flows import ENDING, FLOWS, Flow, require_legal
+from records.flows import ENDING, FLOWS, Authority, Flow, require_legal
 from records.handoffs import read_proof
 from records.runtime import Applied, Authorization, Command, Create, Move, Require, Subject
 from records.states import Event, Machine, Phase
@@ -120,8 +122,8 @@ class RunOwner:
         """Settle authorizations by what the Ledger holds; each gets its receipt or its own error."""
         settled = read_answers(self._runtime, self._ledger, authorization_ids)
         known = {key: answer for key, answer in settled.items() if not isinstance(answer, VrmError)}
-        over = retired_attempts(self._runtime, [authorization for authorization, _ in known.values()])
-        commands = [settlement(*answer, is_over=key in over) for key, answer in known.items()]
+        over = retired_attempts(self._runtime, [answer.authorization for answer in known.values()])
+        commands = [settlement(answer, is_over=key in over) for key, answer in known.items()]
         results = dict(zip(known, self._runtime.apply(self._epoch, commands), strict=True))
         return [_settled(settled[key], results.get(key)) for key in authorization_ids]
 
@@ -189,6 +191,8 @@ class RunOwner:
         """Return what the Run must be when the grant is made: RUNNING, or for what ends it just as it was read here."""
         if proposal.authority not in ENDING:
             require_authority(proposal.authority, records, None, current=True)
+            if proposal.authority is Authority.ADMISSION:
+                require_admitted(self._artifacts, records, self._runtime.subject(Machine.RUN, proposal.run_id))
             return Require(machine=Machine.RUN, id=proposal.run_id, phase=Phase.RUNNING), None
         run = self._runtime.subject(Machine.RUN, proposal.run_id)
         if run is not None and run.phase not in ENDS:
@@ -231,11 +235,9 @@ class RunOwner:
         return None if stored is None else (stored.phase, Authorization.load(stored.body))
 
 
-_OF_THE_SPINE: Final = frozenset(
-    (flow.machine, event)
-    for flow in FLOWS.values()
-    for event in (flow.granted, flow.committed, *(flow.retired or {}).values())
-) | {(Machine.HANDOFF, event) for event in (*PROVED, Event.RELEASE)}
+_OF_THE_SPINE: Final = frozenset((flow.machine, event) for flow in FLOWS.values() for event in flow.events) | {
+    (Machine.HANDOFF, event) for event in (*PROVED, Event.RELEASE)
+}
 _SPINE_ONLY: Final = frozenset({Machine.AUTHORIZATION, Machine.DECISION, Machine.ERASURE})
 
 
@@ -280,12 +282,10 @@ def _require_attempt(proposal: Proposal, current: tuple[int, int]) -> None:
         )
 
 
-def _settled(
-    answer: tuple[Authorization, AppendReceipt] | VrmError, result: Applied | VrmError | None
-) -> AppendReceipt | VrmError:
+def _settled(answer: Answer | VrmError, result: Applied | VrmError | None) -> AppendReceipt | VrmError:
     if isinstance(answer, VrmError):
         return answer
-    return result if isinstance(result, VrmError) else answer[1]
+    return result if isinstance(result, VrmError) else answer.receipt
 
 
 def _beginning(proposal: Proposal, authorization: Authorization, facts: str) -> Create:

@@ -3,24 +3,34 @@
 Rules kept here:
 
 - a settlement rests on what a Ledger getter reads back, never on an answer that somebody passes in: the receipt must
-  answer this authorization, and the record that it names must be there, in the bytes that were authorized;
+  answer this authorization, every record that it names must be there and whole, and the one that was authorized must
+  have the bytes that were;
 - what a group needs is read together: one question for receipts, one for records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from memory.known import load
 from records.appends import AppendReceipt, StoredRecord
+from records.base import Record
 from records.errors import IntegrityError, NotFoundError, VrmError
 from records.flows import FLOWS
+from records.ingestion import WorkCompletion
 from records.runtime import Authorization, Command, Move, Subject
 from records.states import Event, Machine, Phase
 from store.ledger.port import LedgerReader
 from store.runtime.port import RuntimeReader
 
-Answer = tuple[Authorization, AppendReceipt]
-"""An authorization and the receipt that it got."""
+
+class Answer(NamedTuple):
+    """An authorization, the receipt that it got, and the event by which its subject moves on."""
+
+    authorization: Authorization
+    receipt: AppendReceipt
+    moved: Event
 
 
 def read_answers(
@@ -35,26 +45,20 @@ def read_answers(
     for namespace in sorted({each.namespace for each in granted.values()}):
         keys = [key for key, each in granted.items() if each.namespace == namespace]
         receipts |= ledger.receipts(namespace, keys)
-    names = {key: _named(granted[key], receipt) for key, receipt in receipts.items()}
-    stored = ledger.get_many(names.values())
-    return missing | {
-        key: _checked(each, receipts.get(key), stored.get(names.get(key, ""))) for key, each in granted.items()
-    }
+    stored = ledger.get_many({name for receipt in receipts.values() for name in _named(receipt)})
+    return missing | {key: _checked(each, receipts.get(key), stored) for key, each in granted.items()}
 
 
-def settlement(authorization: Authorization, receipt: AppendReceipt, *, is_over: bool) -> Command:
-    """Return the command that settles a grant together with its subject; alone, if its attempt is over.
-
-    Raises:
-        IntegrityError: the flow has no such end.
-    """
-    own, other, phase = _end_of_grant(authorization, receipt)
+def settlement(answer: Answer, *, is_over: bool) -> Command:
+    """Return the command that settles a grant together with its subject; alone, if its attempt is over."""
+    authorization, receipt, event = answer
+    own, phase = (Event.COMMIT, Phase.COMMITTED) if receipt.committed else (Event.RETIRE, Phase.RETIRED_NO_COMMIT)
     key = Machine.AUTHORIZATION, str(authorization.id)
     settled = Move(machine=key[0], id=key[1], event=own, generation=1, fence=1)
     moved = Move(
         machine=authorization.machine,
         id=authorization.subject_id,
-        event=other,
+        event=event,
         generation=authorization.generation,
         fence=authorization.fence,
     )
@@ -70,44 +74,43 @@ def _authorization(authorization_id: str, subject: Subject | None) -> Authorizat
         return error
 
 
-def _named(authorization: Authorization, receipt: AppendReceipt) -> str:
-    return authorization.expected_id if receipt.committed else str(receipt.no_commit_id)
+def _named(receipt: AppendReceipt) -> tuple[str, ...]:
+    return receipt.record_ids if receipt.committed else (str(receipt.no_commit_id),)
 
 
 def _checked(
-    authorization: Authorization, receipt: AppendReceipt | None, stored: StoredRecord | None
+    authorization: Authorization, receipt: AppendReceipt | None, stored: Mapping[str, StoredRecord]
 ) -> Answer | VrmError:
     try:
-        return authorization, _require_read_back(authorization, receipt, stored)
+        return _require_read_back(authorization, receipt, stored)
     except VrmError as error:
         return error
 
 
 def _require_read_back(
-    authorization: Authorization, receipt: AppendReceipt | None, stored: StoredRecord | None
-) -> AppendReceipt:
+    authorization: Authorization, receipt: AppendReceipt | None, stored: Mapping[str, StoredRecord]
+) -> Answer:
     if receipt is None:
         raise NotFoundError("receipt", authorization.id, "The Ledger has no answer yet; append again.")
     if receipt.permit_digest != authorization.canonical_digest:
         raise IntegrityError("receipt", authorization.id, "The receipt answers another authorization.")
-    if stored is None:
-        wanted = _named(authorization, receipt)
-        raise IntegrityError("receipt", wanted, "The receipt names a record that the Ledger does not hold.")
-    record = stored.load()
-    if receipt.committed and record.payload_digest != authorization.expected_digest:
-        raise IntegrityError("record", record.id, "The Ledger holds other bytes than were authorized.")
-    _end_of_grant(authorization, receipt)
-    return receipt
+    records: dict[str, Record] = {}
+    for name in _named(receipt):
+        if name not in stored:
+            raise IntegrityError("receipt", name, "The receipt names a record that the Ledger does not hold.")
+        records[name] = load(stored[name])
+    return Answer(authorization, receipt, _moved(authorization, receipt, records.get(authorization.expected_id)))
 
 
-def _end_of_grant(authorization: Authorization, receipt: AppendReceipt) -> tuple[Event, Event, Phase]:
-    """Return the event of the authorization, that of its subject, and the phase the authorization comes to."""
+def _moved(authorization: Authorization, receipt: AppendReceipt, authorized: Record | None) -> Event:
+    """Return the event of the subject for this end of the grant."""
     flow = FLOWS[authorization.transition]
-    if receipt.committed:
-        own, other, phase = Event.COMMIT, flow.committed, Phase.COMMITTED
+    if not receipt.committed:
+        event = (flow.retired or {}).get(authorization.origin_phase)
+    elif authorized is None or authorized.payload_digest != authorization.expected_digest:
+        raise IntegrityError("record", authorization.expected_id, "The Ledger holds other bytes than were authorized.")
     else:
-        own, other = Event.RETIRE, (flow.retired or {}).get(authorization.origin_phase)
-        phase = Phase.RETIRED_NO_COMMIT
-    if other is None:
+        event = flow.ends.get(authorized.status) if isinstance(authorized, WorkCompletion) else flow.committed
+    if event is None:
         raise IntegrityError("flow", flow.transition.value, "It has no event for this end of a grant.")
-    return own, other, phase
+    return event

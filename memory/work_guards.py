@@ -18,6 +18,7 @@ from records.ids import DecisionId
 from records.ingestion import (
     AbandonedReceipt,
     Batch,
+    CompletionStatus,
     EvidenceSnapshot,
     ExperienceReceipt,
     ReceiptDisposition,
@@ -71,6 +72,24 @@ def guard_abandon(reader: LedgerReader, append: Append) -> Refusal | None:
     rules = (
         (not known, "the experience has its receipt already"),
         (reader.get(receipt.abandoned_work_item_id) is None, "the item is in the Ledger"),
+    )
+    return first_broken(iter(rules), precondition)
+
+
+def guard_give_up(reader: LedgerReader, append: Append) -> Refusal | None:
+    """Refuse to give up an item that was assigned elsewhere, or has its completion (spec 8.1)."""
+    completions = list(of(append, WorkCompletion))
+    if len(completions) != 1 or completions[0].status is CompletionStatus.COMPLETED:
+        return rejected("an item is given up by one completion that says so")
+    completion, work_item_id = completions[0], str(completions[0].work_item_id)
+    found = reader.find("distillation-work-assignment", append.namespace, work_item_id=work_item_id)
+    assignment = found[0].load() if found else None
+    place = (completion.run_id, completion.activity_id)
+    own = isinstance(assignment, WorkAssignment) and (assignment.run_id, assignment.activity_id) == place
+    done = reader.find("distillation-work-completion", append.namespace, work_item_id=work_item_id)
+    rules = (
+        (own, "the item was not assigned to this Activity"),
+        (not done, "the item has its completion already"),
     )
     return first_broken(iter(rules), precondition)
 

@@ -41,10 +41,15 @@ class ControlCause(StrEnum):
     INTEGRITY = "INTEGRITY"
     CONTRACT = "CONTRACT"
     INFRASTRUCTURE = "INFRASTRUCTURE"
+    WORK_REJECTED = "WORK_REJECTED"
+    RETRY_EXHAUSTED = "RETRY_EXHAUSTED"
 
 
 INDEPENDENT: Final = frozenset({ControlCause.INTEGRITY, ControlCause.CONTRACT, ControlCause.INFRASTRUCTURE})
 """Failures that no cancellation can have caused."""
+
+OF_THE_WORK: Final = frozenset({ControlCause.WORK_REJECTED, ControlCause.RETRY_EXHAUSTED})
+"""Failures of a campaign's own work: refused for good, or refused too often."""
 
 OF_AN_ACTOR: Final = {
     ControlCause.ACTOR_INVOCATION_FAILED: TerminalReason.ACTOR_INVOCATION_FAILED,
@@ -57,7 +62,7 @@ LEGAL_CAUSES: Final[dict[ControlKind, frozenset[ControlCause]]] = {
     ControlKind.RESUME: frozenset({ControlCause.COMMAND}),
     ControlKind.AMEND_BUDGET: frozenset({ControlCause.COMMAND}),
     ControlKind.CANCEL_EVENT: frozenset({ControlCause.COMMAND, ControlCause.INCIDENT}),
-    ControlKind.RUNTIME_FAILURE: INDEPENDENT | frozenset(OF_AN_ACTOR),
+    ControlKind.RUNTIME_FAILURE: INDEPENDENT | OF_THE_WORK | frozenset(OF_AN_ACTOR),
 }
 """Which cause may stand behind which kind."""
 
@@ -179,10 +184,20 @@ class ControlRef(Model):
 
 
 class CoverageRef(Model):
-    """What a Run's end rests on: how far the Ledger was read, and the digest of the decisions found there."""
+    """What a Run's end rests on: how far the Ledger was read, and the digest of what was found there of the Run."""
 
     frontier: Count
     digest: Digest
+
+
+class CampaignEnd(StrEnum):
+    """Why a campaign ended as it did (spec 8.1)."""
+
+    ALL_COMPLETED = "ALL_COMPLETED"
+    CANCELLED = "CANCELLED"
+    DEAD_LETTER_PRESENT = "DEAD_LETTER_PRESENT"
+    RUNTIME_FAILURE_AFTER_WORK = "RUNTIME_FAILURE_AFTER_WORK"
+    RUNTIME_FAILURE_AFTER_CLOSURE = "RUNTIME_FAILURE_AFTER_CLOSURE"
 
 
 class RunFacts(Model):
@@ -194,6 +209,7 @@ class RunFacts(Model):
         taken: the other events that took effect, so that a late copy of one does nothing.
         budget: the Budget Envelope, sorted by resource; what it does not name has no limit.
         coverage: given when the Run has ended.
+        end: given when the Run was a campaign and has ended.
     """
 
     control: ControlRef | None = None
@@ -201,6 +217,7 @@ class RunFacts(Model):
     taken: tuple[Digest, ...] = ()
     budget: tuple[BudgetLine, ...] = ()
     coverage: CoverageRef | None = None
+    end: CampaignEnd | None = None
 
 
 class ControlEffect(StrEnum):

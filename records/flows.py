@@ -11,7 +11,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -29,6 +29,7 @@ class Transition(StrEnum):
     ENQUEUE_DISTILLATION = "ENQUEUE_DISTILLATION"
     ABANDON_ENQUEUE = "ABANDON_ENQUEUE"
     COMMIT_DISTILLATION = "COMMIT_DISTILLATION"
+    CLOSE_WORK_ITEM = "CLOSE_WORK_ITEM"
     BEGIN_ERASURE = "BEGIN_ERASURE"
     CLOSE_ERASURE = "CLOSE_ERASURE"
     APPEND_EVIDENCE = "APPEND_EVIDENCE"
@@ -67,7 +68,8 @@ class Flow:
         shared: nouns among them that may already be stored with the same bytes; the rest must be new.
         machine: the Runtime machine whose subject the grant moves; None for direct appends.
         granted: the event of the grant; None where the grant itself creates the subject.
-        committed: the event of success.
+        committed: the event of success; None where `ends` says it.
+        ends: the event of success by the `status` of the primary record, where a flow has several.
         retired: the event of a typed no-commit, by the phase that the grant started from.
         reasons: the no-commit reasons that the row may give, in order of precedence.
         conflicts: those of them that are journaled as a Distillation Commit Conflict.
@@ -84,6 +86,7 @@ class Flow:
     machine: Machine | None = None
     granted: Event | None = None
     committed: Event | None = None
+    ends: dict[str, Event] = field(default_factory=dict)
     retired: dict[Phase, Event] | None = None
     reasons: tuple[NoCommitReason, ...] = ()
     conflicts: frozenset[NoCommitReason] = frozenset()
@@ -94,6 +97,12 @@ class Flow:
     def is_granted(self) -> bool:
         """Whether the append needs an authorization."""
         return self.machine is not None
+
+    @property
+    def events(self) -> frozenset[Event]:
+        """Every event by which its grant and the settlement of it move the subject."""
+        named = {self.granted, self.committed, *self.ends.values(), *(self.retired or {}).values()}
+        return frozenset(event for event in named if event is not None)
 
 
 _COMMON = (
@@ -200,6 +209,19 @@ _ROWS: Final = (
         reasons=(NoCommitReason.RETENTION_REVOKED, NoCommitReason.LIFECYCLE_HEAD_STALE, *_COMMON),
         conflicts=frozenset({NoCommitReason.RETENTION_REVOKED, NoCommitReason.LIFECYCLE_HEAD_STALE}),
         derives=True,
+    ),
+    Flow(
+        transition=Transition.CLOSE_WORK_ITEM,
+        authorities=frozenset({Authority.RUNTIME_CLOSURE}),
+        primary="distillation-work-completion",
+        writes=frozenset({"distillation-work-completion"}),
+        machine=Machine.ACTIVITY,
+        granted=Event.GRANT_CLOSE,
+        ends={"cancelled": Event.CANCELLED, "dead_letter": Event.FAILED},
+        retired=dict.fromkeys(
+            (Phase.AWAITING_ASSIGNMENT, Phase.READY, Phase.LEASED, Phase.RUNNING), Event.CLOSE_RETIRED
+        ),
+        reasons=_COMMON,
     ),
     Flow(
         transition=Transition.BEGIN_ERASURE,

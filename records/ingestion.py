@@ -230,14 +230,18 @@ class WorkCompletion(
         unique=(("work_item_id",),),
     ),
 ):
-    """The terminal reconciliation of an item; derived after the grant, since it binds the authorization's digest."""
+    """The terminal reconciliation of an item.
+
+    A completed one is derived after the grant, since it binds the authorization's digest. The others are proposed
+    whole: they rest on the control event that ended their Run, and what granted them is said by their receipt.
+    """
 
     work_item_id: WorkItemId
     run_id: RunId
     activity_id: ActivityId
     status: CompletionStatus
-    authorization_id: AuthorizationId
-    authorization_digest: Digest
+    authorization_id: AuthorizationId | None
+    authorization_digest: Digest | None
     batch_id: BatchId | None
     report_id: ReportId | None
     report_digest: Digest | None
@@ -246,9 +250,12 @@ class WorkCompletion(
     @model_validator(mode="after")
     def _matrix(self) -> WorkCompletion:
         done = self.status is CompletionStatus.COMPLETED
-        bound = (self.batch_id, self.report_id, self.report_digest)
+        grant = (self.authorization_id, self.authorization_digest)
+        bound = (*grant, self.batch_id, self.report_id, self.report_digest)
         if any((part is not None) != done for part in bound) or (self.terminal_evidence_digest is None) != done:
-            raise ValueError("completed binds batch and report, every other status a terminal evidence digest")
+            raise ValueError(
+                "completed binds authorization, batch and report, every other status terminal evidence alone"
+            )
         return self
 
 

@@ -5,6 +5,7 @@
                            RUNNING, PAUSED --cancel--> CANCELLING --cancelled--> CANCELLED
                            RUNNING, PAUSED --begin_failing--> FAILING --failed--> FAILED
                            CANCELLING --begin_failing--> FAILING
+                           CANCELLING --complete--> COMPLETED
                            RUNNING --amend_budget--> RUNNING
                            PAUSED --amend_budget--> PAUSED
     activity       (start) READY --lease--> LEASED --begin--> RUNNING --complete--> COMMITTED
@@ -12,6 +13,12 @@
                            LEASED, RUNNING --expire--> READY
                            RUNNING --grant_commit--> COMMITTING --committed--> COMMITTED
                            COMMITTING --no_commit--> READY
+                           AWAITING_ASSIGNMENT, READY, LEASED, RUNNING --grant_close--> CLOSING
+                           CLOSING --cancelled--> CANCELLED
+                           CLOSING --failed--> FAILED
+                           CLOSING --close_retired--> READY
+                           READY, LEASED, RUNNING --cancelled--> CANCELLED
+                           READY, LEASED, RUNNING --failed--> FAILED
     decision       (start) REGISTERING --admitted--> OPEN
                            REGISTERING --ghost--> RETIRED
                            OPEN --grant_context--> CONTEXT_COMMITTING --context_committed--> CONTEXT_COMMITTED
@@ -39,6 +46,7 @@ Rules: `next_phase` is defined for every (machine, phase, event) and raises for 
 starts only in a phase marked (start); nobody assigns a phase. What else may happen adds arrows here and nowhere else.
 An event that ends an attempt at work (expire, no_commit, a retired grant) raises the fence, so that whoever still works
 on the old attempt is refused. Control of a Run raises none: a grant that is unresolved is valid until it is settled.
+A Run that is cancelling completes after all only where its whole work was done before: a campaign whose commit won.
 """
 
 from __future__ import annotations
@@ -163,6 +171,7 @@ ARROWS: Final[dict[tuple[Machine, Phase, Event], Phase]] = {
     (Machine.RUN, Phase.RUNNING, Event.BEGIN_FAILING): Phase.FAILING,
     (Machine.RUN, Phase.PAUSED, Event.BEGIN_FAILING): Phase.FAILING,
     (Machine.RUN, Phase.CANCELLING, Event.BEGIN_FAILING): Phase.FAILING,
+    (Machine.RUN, Phase.CANCELLING, Event.COMPLETE): Phase.COMPLETED,
     (Machine.RUN, Phase.FAILING, Event.FAILED): Phase.FAILED,
     (Machine.RUN, Phase.RUNNING, Event.AMEND_BUDGET): Phase.RUNNING,
     (Machine.RUN, Phase.PAUSED, Event.AMEND_BUDGET): Phase.PAUSED,
@@ -175,6 +184,19 @@ ARROWS: Final[dict[tuple[Machine, Phase, Event], Phase]] = {
     (Machine.ACTIVITY, Phase.RUNNING, Event.COMPLETE): Phase.COMMITTED,
     (Machine.ACTIVITY, Phase.COMMITTING, Event.COMMITTED): Phase.COMMITTED,
     (Machine.ACTIVITY, Phase.COMMITTING, Event.NO_COMMIT): Phase.READY,
+    (Machine.ACTIVITY, Phase.AWAITING_ASSIGNMENT, Event.GRANT_CLOSE): Phase.CLOSING,
+    (Machine.ACTIVITY, Phase.READY, Event.GRANT_CLOSE): Phase.CLOSING,
+    (Machine.ACTIVITY, Phase.LEASED, Event.GRANT_CLOSE): Phase.CLOSING,
+    (Machine.ACTIVITY, Phase.RUNNING, Event.GRANT_CLOSE): Phase.CLOSING,
+    (Machine.ACTIVITY, Phase.CLOSING, Event.CANCELLED): Phase.CANCELLED,
+    (Machine.ACTIVITY, Phase.CLOSING, Event.FAILED): Phase.FAILED,
+    (Machine.ACTIVITY, Phase.CLOSING, Event.CLOSE_RETIRED): Phase.READY,
+    (Machine.ACTIVITY, Phase.READY, Event.CANCELLED): Phase.CANCELLED,
+    (Machine.ACTIVITY, Phase.LEASED, Event.CANCELLED): Phase.CANCELLED,
+    (Machine.ACTIVITY, Phase.RUNNING, Event.CANCELLED): Phase.CANCELLED,
+    (Machine.ACTIVITY, Phase.READY, Event.FAILED): Phase.FAILED,
+    (Machine.ACTIVITY, Phase.LEASED, Event.FAILED): Phase.FAILED,
+    (Machine.ACTIVITY, Phase.RUNNING, Event.FAILED): Phase.FAILED,
     (Machine.DECISION, Phase.REGISTERING, Event.ADMITTED): Phase.OPEN,
     (Machine.DECISION, Phase.REGISTERING, Event.GHOST): Phase.RETIRED,
     (Machine.DECISION, Phase.OPEN, Event.GRANT_CONTEXT): Phase.CONTEXT_COMMITTING,

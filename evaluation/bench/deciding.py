@@ -17,7 +17,7 @@ from typing import Any, Final
 from actors.settings import now
 from evaluation.bench import corpus
 from evaluation.bench.corpus import CATALOG, NOW, SPACE
-from evaluation.bench.decision import SLOT, Preparation, contract_view, intent_of, request_of
+from evaluation.bench.decision import MANIFEST, PROFILE, SLOT, Preparation, contract_view, intent_of, request_of
 from evaluation.bench.server import Bench, carry_out
 from memory.coordinator import CommitCoordinator
 from memory.index.embedding import HashEmbedder
@@ -49,7 +49,7 @@ _RUN: Final = RunBody(
     namespace=SPACE,
     run_kind="SCIENTIFIC",
     admission_key="bench",
-    specification_digest=digest_bytes(b"specification"),
+    specification_digest=MANIFEST.canonical_digest,
     admitted_at=NOW,
 )
 
@@ -72,6 +72,7 @@ class Decisions:
         owner = RunOwner(runtime, bench.ledger, bench.artifacts, now, "bench")
         self._coordinator = CommitCoordinator(bench.ledger, runtime, bench.artifacts, "bench")
         self._spine = Spine(bench.artifacts, owner, self._coordinator)
+        bench.artifacts.publish_many([PROFILE.canonical, MANIFEST.canonical])
         all_good(owner.apply([admission(_RUN, [SLOT])]))
         self._input = composed.recall_input_id
         self._retriever = DecisionPointRetriever(

@@ -37,6 +37,7 @@ from records.canonical import digest_bytes
 from records.decisions import DecisionContractView, DecisionIntent, RecallRequest
 from records.errors import VrmError
 from records.flows import Authority, Transition
+from records.governance import ArmAssignment, ArmManifest, MemoryProfile
 from records.ids import (
     AuthorizationId,
     ContractId,
@@ -49,12 +50,19 @@ from records.ids import (
 )
 from records.knowledge import GENESIS, EventType, LifecycleEvent, MemoryRecord
 from records.runtime import activity_id
-from records.values import ActorIdentity, DecisionPoint, Disposition, GovernanceBinding, RecallRequirement
+from records.values import ActorIdentity, DecisionPoint, Disposition, RecallRequirement
 from store.ledger.port import Request, no_guard
 
 SLOT: Final = "decide"
 """The Activity of a Run that takes its decisions."""
 _RETRIEVAL: Final = retrieval_policy()
+PROFILE: Final = MemoryProfile(profile_ref="bench", mode="decision_memory", retrieval_policy=_RETRIEVAL.identity)
+MANIFEST: Final = ArmManifest(
+    study="bench",
+    specification=digest_bytes(b"specification"),
+    arms=(ArmAssignment.of("memory", PROFILE, RecallRequirement.REQUIRED),),
+)
+"""What the Run of all decisions is admitted with."""
 _RULES_A_COMMIT: Final = 50
 
 
@@ -204,12 +212,7 @@ def intent_of(run_id: RunId, number: int = 0) -> DecisionIntent:
             template_digest=digest_bytes(b"template"),
             policy=_RETRIEVAL.identity,
         ),
-        governance=GovernanceBinding(
-            profile_ref="bench",
-            profile_digest=digest_bytes(b"profile"),
-            assignment_manifest_digest=digest_bytes(b"manifest"),
-            recall_requirement=RecallRequirement.REQUIRED,
-        ),
+        governance=MANIFEST.binding("memory"),
     )
 
 

@@ -76,6 +76,7 @@ class Decisions:
     def advance(self, driver: Driver) -> bool:
         """Take every decision one append further, or end what is to end by the Run's closure."""
         runtime = driver.place.runtime
+        driver.place.artifacts.publish_many([made for each in self.subjects for made in each.admitted])
         all_good(driver.owner.apply([admission(each.run, [material.SLOT]) for each in self.subjects]))
         found = runtime.subjects(Machine.DECISION, [str(each.intent.id) for each in self.subjects])
         runs = runtime.subjects(Machine.RUN, [str(each.run.id) for each in self.subjects])

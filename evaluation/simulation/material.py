@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
 from evaluation.bench import corpus
@@ -41,6 +41,7 @@ from records.decisions import (
     memory_binding,
 )
 from records.flows import Authority, Transition
+from records.governance import ArmAssignment, ArmManifest, MemoryProfile
 from records.ids import ContextId, ContractId, ContractViewId, IntentId, RecallInputId
 from records.outcomes import (
     DecisionStatus,
@@ -55,7 +56,6 @@ from records.values import (
     ActorIdentity,
     CampaignProfile,
     DecisionPoint,
-    GovernanceBinding,
     RecallRequirement,
 )
 
@@ -130,6 +130,9 @@ class Ending(Enum):
         return self.source is not SourceStatus.NOT_REQUESTED
 
 
+ARMS: Final = ("arm", "rival")
+"""What an intent may be registered as; of two arms at one place only one can be admitted."""
+
 REQUESTED: Final = tuple(ending for ending in Ending if ending.requested)
 CONTROL: Final = tuple(ending for ending in Ending if not ending.requested)
 _NOTHING: Final[dict[str, Any]] = dict.fromkeys(
@@ -176,13 +179,27 @@ def contract_view() -> DecisionContractView:
     )
 
 
-def study(key: str) -> RunBody:
+@cache
+def profile() -> MemoryProfile:
+    """Return how the decisions use memory."""
+    return MemoryProfile(profile_ref="simulation", mode="decision_memory", retrieval_policy=retrieval_policy().identity)
+
+
+@cache
+def manifest(*, requested: bool) -> ArmManifest:
+    """Return the arms that a decision may be registered as, all with memory or all without."""
+    requirement = RecallRequirement.REQUIRED if requested else RecallRequirement.REGISTERED_NOT_REQUESTED
+    arms = tuple(ArmAssignment.of(arm, profile(), requirement) for arm in ARMS)
+    return ArmManifest(study="simulation", specification=digest_bytes(b"specification"), arms=arms)
+
+
+def study(key: str, specification: str | None = None) -> RunBody:
     """Return the specification of a scientific Run."""
     return RunBody(
         namespace=SPACE,
         run_kind="SCIENTIFIC",
         admission_key=key,
-        specification_digest=digest_bytes(b"specification"),
+        specification_digest=specification or digest_bytes(b"specification"),
         admitted_at=TIMES[0],
     )
 
@@ -206,7 +223,12 @@ class Decision:
     @cached_property
     def run(self) -> RunBody:
         """The Run of the decision."""
-        return study(f"decision/{self.number}")
+        return study(f"decision/{self.number}", manifest(requested=self.ending.requested).canonical_digest)
+
+    @property
+    def admitted(self) -> list[bytes]:
+        """What must be published before the Run is admitted."""
+        return [profile().canonical, manifest(requested=self.ending.requested).canonical]
 
     @property
     def time(self) -> str:
@@ -217,9 +239,6 @@ class Decision:
     def intent(self) -> DecisionIntent:
         """The preallocated identity of the decision."""
         subject, run_id = corpus.task(0), self.run.id
-        requirement = (
-            RecallRequirement.REQUIRED if self.ending.requested else RecallRequirement.REGISTERED_NOT_REQUESTED
-        )
         return DecisionIntent(
             namespace=SPACE,
             created_at=self.time,
@@ -239,12 +258,7 @@ class Decision:
             catalog_digest=CATALOG.digest,
             allowed_action_digest=digest_bytes(b"actions"),
             planned_actor=_actor(),
-            governance=GovernanceBinding(
-                profile_ref="simulation",
-                profile_digest=digest_bytes(b"profile"),
-                assignment_manifest_digest=digest_bytes(b"manifest"),
-                recall_requirement=requirement,
-            ),
+            governance=manifest(requested=self.ending.requested).binding(self.arm),
         )
 
     @cached_property

@@ -80,6 +80,7 @@ def decide(subject: Decision) -> Role:
 
 def _decided(line: Line, subject: Decision) -> bool:
     """Go one step of the spine further; true once nothing is left to do."""
+    line.artifacts.publish_many(subject.admitted)
     line.owner.apply([admission(subject.run, [material.SLOT])])
     for _ in range(PASSES):
         found = line.world.runtime.subject(Machine.DECISION, str(subject.intent.id))

@@ -14,7 +14,7 @@ from records.base import Record
 from records.decisions import RecallContext
 from records.errors import IntegrityError, NotFoundError
 from records.evidence import Observation
-from records.ingestion import AbandonedReceipt, WorkItem
+from records.ingestion import AbandonedReceipt, WorkCompletion, WorkItem
 from records.legacy import LegacyArtifactStatus, LegacyImport
 from records.outcomes import RecallOutcome
 from records.snapshots import IndexBuild
@@ -75,6 +75,7 @@ def _named(record: Record) -> Iterator[str]:
         case (
             RecallOutcome(blocked_proof_digest=str() as digest)
             | RecallOutcome(terminal_evidence_digest=str() as digest)
+            | WorkCompletion(terminal_evidence_digest=str() as digest)
         ):
             yield digest
         case _:

@@ -16,13 +16,16 @@ from itertools import islice
 from types import TracebackType
 from typing import IO, Final, Self
 
+from memory.assignments import CAMPAIGN
 from memory.fsck.case import Case
 from memory.fsck.codes import Code
 from memory.fsck.report import Findings
 from records.appends import AppendReceipt
 from records.decisions import DecisionIntent
 from records.errors import VrmError
+from records.evidence import Attempt, Experience
 from records.flows import FLOWS
+from records.ingestion import ExperienceReceipt, WorkCompletion
 from records.outcomes import RecallOutcome
 from records.runtime import Authorization, RunBody, Subject
 from records.states import Machine, Phase
@@ -36,7 +39,7 @@ _SETTLED: Final = (Phase.COMMITTED, Phase.RETIRED_NO_COMMIT)
 
 
 class RuntimeBefore:
-    """What the Runtime held before the Ledger was read: authorizations, and scientific Runs that were over."""
+    """What the Runtime held before the Ledger was read: authorizations, and Runs that were over."""
 
     def __init__(self, runtime: RuntimeReader | None, namespace: str | None, findings: Findings) -> None:
         """Read the Runtime, if there is one, into files that are gone when this is closed."""
@@ -44,6 +47,7 @@ class RuntimeBefore:
         self._files = ExitStack()
         self._grants = self._file()
         self._runs = self._file()
+        self._campaigns = self._file()
         if runtime is not None:
             self._put_grants(runtime, findings)
             self._put_runs(runtime)
@@ -72,17 +76,17 @@ class RuntimeBefore:
             case.progress("authorizations", case.findings.checked["authorizations"], 0)
 
     def check_ended(self, case: Case) -> None:
-        """Every intent of a Run that was over must have its outcome (VRM-R07)."""
-        runs = self._lines(self._runs)
-        while group := list(islice(runs, _RUNS)):
-            for namespace in sorted({line[0] for line in group}):
-                wanted = [line[2] for line in group if line[0] == namespace]
-                intents = case.find(DecisionIntent, namespace, "run_id", wanted)
-                outcomes = case.find(RecallOutcome, namespace, "intent_id", intents).values()
-                closed = {str(outcome.intent_id) for outcome in outcomes}
-                for key in sorted(intents.keys() - closed):
-                    met = f"{intents[key].run_id} is over and this intent has no outcome"
-                    case.findings.add(Code.OUTCOME_MISSING, key, met)
+        """What was over must be whole: intents, Experiences and work items of Runs (spec 6.3, 8.1, VRM-R07, W09)."""
+        for namespace, lines in self._grouped(self._runs, _RUNS):
+            wanted = [line[2] for line in lines]
+            _check_decided(case, namespace, wanted)
+            _check_received(case, namespace, wanted)
+        for namespace, lines in self._grouped(self._campaigns, _GROUP):
+            items = {line[3]: line[2] for line in lines}
+            found = case.find(WorkCompletion, namespace, "work_item_id", items).values()
+            done = {str(each.work_item_id) for each in found}
+            for item in sorted(items.keys() - done):
+                case.findings.add(Code.COMPLETION_MISSING, item, f"{items[item]} is over and this item has none")
 
     def proposals(self) -> Iterator[tuple[str, str]]:
         """Yield id and proposal digest of every authorization."""
@@ -106,8 +110,10 @@ class RuntimeBefore:
                 body = RunBody.load(subject.body)
             except VrmError:
                 continue
-            if body.run_kind == "SCIENTIFIC" and self._namespace in (None, body.namespace):
-                self._put(self._runs, body.namespace, subject, "-")
+            if self._namespace in (None, body.namespace):
+                scientific = body.run_kind != CAMPAIGN
+                file, named = (self._runs, "-") if scientific else (self._campaigns, body.admission_key)
+                self._put(file, body.namespace, subject, named)
 
     def _file(self) -> IO[str]:
         return self._files.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
@@ -116,10 +122,35 @@ class RuntimeBefore:
     def _put(file: IO[str], namespace: str, subject: Subject, digest: str) -> None:
         file.write(f"{namespace} {subject.phase} {subject.id} {digest}\n")  # none of these holds a blank
 
+    def _grouped(self, file: IO[str], size: int) -> Iterator[tuple[str, list[list[str]]]]:
+        """Yield lines by namespace, so many at a time."""
+        lines = self._lines(file)
+        while group := list(islice(lines, size)):
+            for namespace in sorted({line[0] for line in group}):
+                yield namespace, [line for line in group if line[0] == namespace]
+
     @staticmethod
     def _lines(file: IO[str]) -> Iterator[list[str]]:
         file.seek(0)
         return (line.split() for line in file)
+
+
+def _check_decided(case: Case, namespace: str, run_ids: list[str]) -> None:
+    intents = case.find(DecisionIntent, namespace, "run_id", run_ids)
+    outcomes = case.find(RecallOutcome, namespace, "intent_id", intents).values()
+    closed = {str(outcome.intent_id) for outcome in outcomes}
+    for key in sorted(intents.keys() - closed):
+        met = f"{intents[key].run_id} is over and this intent has no outcome"
+        case.findings.add(Code.OUTCOME_MISSING, key, met)
+
+
+def _check_received(case: Case, namespace: str, run_ids: list[str]) -> None:
+    attempts = case.find(Attempt, namespace, "run_id", run_ids)
+    experiences = case.find(Experience, namespace, "attempt_id", attempts)
+    receipts = case.find(ExperienceReceipt, namespace, "experience_id", experiences).values()
+    received = {str(receipt.experience_id) for receipt in receipts}
+    for key in sorted(experiences.keys() - received):
+        case.findings.add(Code.EXPERIENCE_UNRECEIPTED, key, "its Run is over and it has no receipt")
 
 
 def check_answers(case: Case, receipts: dict[str, AppendReceipt]) -> None:

@@ -53,6 +53,8 @@ class Code(StrEnum):
     QUEUED_INCOMPLETE = "queued_incomplete"
     WORK_ITEM_UNRECEIPTED = "work_item_unreceipted"
     COMPLETION_UNBOUND = "completion_unbound"
+    COMPLETION_MISSING = "completion_missing"
+    EXPERIENCE_UNRECEIPTED = "experience_unreceipted"
     BUNDLE_BROKEN = "bundle_broken"
     LINK_MISMATCH = "link_mismatch"
     SNAPSHOT_MEMBER = "snapshot_member"
@@ -88,6 +90,8 @@ _BETWEEN_STORES: Final = frozenset(
 )
 _REMEDIES: Final = {
     Code.OUTCOME_MISSING: "A finished Run left a decision without its account; run recovery and check again.",
+    Code.COMPLETION_MISSING: "A campaign ended without the completion of its item; run recovery and check again.",
+    Code.EXPERIENCE_UNRECEIPTED: "A finished Run left an Experience without its receipt; trace who ended the Run.",
     Code.UNKNOWN_KIND: "A newer version wrote this store; check it with that version.",
     Code.KNOWLEDGE_UNFOUNDED: "Do not use the rule: retract it, then trace the permit named in the journal.",
     Code.INDEX_MISMATCH: "Build the index of its snapshot anew and compose a new Recall Input; stop using this one.",

@@ -134,8 +134,13 @@ def _place_faults(
         yield f"no assignment of {completion.work_item_id}"
     elif (assignment.run_id, assignment.activity_id) != (completion.run_id, completion.activity_id):
         yield f"its work item was assigned to {assignment.run_id}"
-    bound = (str(completion.authorization_id), completion.authorization_digest)
-    if answer is not None and bound != (answer.permit_key, answer.permit_digest):
+    if answer is None:
+        return
+    done = completion.status is CompletionStatus.COMPLETED
+    if answer.transition is not (Transition.COMMIT_DISTILLATION if done else Transition.CLOSE_WORK_ITEM):
+        yield f"it says {completion.status} and was written by {answer.transition}"
+    bound = (completion.authorization_id, completion.authorization_digest)
+    if done and bound != (answer.permit_key, answer.permit_digest):
         yield f"it binds {completion.authorization_id}, and was written under {answer.permit_key}"
 
 

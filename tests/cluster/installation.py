@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psutil
 import psycopg
@@ -34,6 +34,7 @@ from store.runtime.postgres import PostgresRuntimeReader
 from store.runtime.schema import DEFINITION as RUNTIME
 from store.server import DatabaseUrls
 from tests.support.decision_samples import make_intent, sample_records
+from tests.support.governance import manifest, publish_admitted
 from tests.support.samples import Common, make_event, run_of
 from tests.support.stores import Addresses, evidence_append, fresh_database, fresh_namespace
 from tests.support.trials import make_contract
@@ -146,6 +147,9 @@ def installed(urls: DatabaseUrls, folder: Path) -> Iterator[Installation]:
         place.close()
 
 
+_ADMITTED: Final = manifest(RecallRequirement.REGISTERED_NOT_REQUESTED)
+
+
 class Study:
     """A Run in a namespace of its own, with decisions that can be admitted."""
 
@@ -153,7 +157,8 @@ class Study:
         """Admit the Run and append its contract."""
         self.place = place
         self.namespace = fresh_namespace()
-        self.run = run_of(self.namespace)
+        publish_admitted(place.artifacts, RecallRequirement.REGISTERED_NOT_REQUESTED)
+        self.run = run_of(self.namespace, _ADMITTED.canonical_digest)
         all_good(place.owners.run_owner.apply([admission(self.run, ["decide"])]))
         all_good(place.owners.coordinator.append_direct([self.contract()]))
 
@@ -166,9 +171,7 @@ class Study:
         known = sample_records(self.namespace)
         made = []
         for iteration in iterations:
-            view, intent = make_intent(
-                Common(self.namespace), known, iteration, RecallRequirement.REGISTERED_NOT_REQUESTED
-            )
+            view, intent = make_intent(Common(self.namespace), known, iteration, manifest=_ADMITTED)
             made.append(
                 Proposal(
                     namespace=self.namespace,

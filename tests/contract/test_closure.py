@@ -31,7 +31,17 @@ from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore, Request
 from store.runtime.port import RuntimeStore
 from tests.support.stack import GOOD, Stack, Stores
-from tests.support.stack_control import UNRESOLVED, Staged, closure, commands, ended, run_of, stop, without_memory
+from tests.support.stack_control import (
+    UNRESOLVED,
+    Staged,
+    closure,
+    commands,
+    ended,
+    proposals,
+    run_of,
+    stop,
+    without_memory,
+)
 from tests.support.stack_decisions import Study, learn
 from tests.support.stores import expect, fresh_namespace, granted
 from tests.support.trials import digest
@@ -194,7 +204,7 @@ class TestRace:
         (admitted,) = stack.spine.carry([asked.model_copy(update={"subject_id": str(intent.id)})])
         assert expect(AppendReceipt, admitted).committed
         stop(stack, run_id, fail=False)
-        closing = closure(stack)._proposals(run_of(stack, run_id))
+        closing = proposals(stack, run_id)
         (granted_one,) = stack.owner.grant([stack.stores.artifacts.publish(closing[0].canonical)])
         assert not isinstance(granted_one, Exception)
         assert stop(stack, run_id, fail=True).phase is Phase.FAILING
@@ -233,7 +243,7 @@ class TestActors:
         study, stack = stage.study, stage.study.stack
         draft = study.answer(study.context()).dispositions
         stop(stack, study.run_id, fail=False)
-        (honest,) = closure(stack)._proposals(run_of(stack, study.run_id))
+        (honest,) = proposals(stack, study.run_id)
         (outcome,) = honest.unpack()
         before = stack.state()
         mixed = outcome.model_copy(update={"dispositions": draft, "proposed_knob": draft[0].action_knob})

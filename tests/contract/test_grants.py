@@ -35,6 +35,7 @@ from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore
 from store.runtime.port import RuntimeStore
 from tests.support.decision_samples import make_intent, make_outcome, sample_records
+from tests.support.governance import manifest, publish_admitted
 from tests.support.samples import Common, run_of
 from tests.support.stores import Addresses, evidence_append, expect, fresh_namespace, ticking_clock
 from tests.support.trials import digest, make_contract
@@ -52,17 +53,15 @@ class Spine:
     def __post_init__(self) -> None:
         self.owner = RunOwner(self.runtime, self.ledger, self.artifacts, ticking_clock(), "test")
         self.coordinator = CommitCoordinator(self.ledger, self.runtime, self.artifacts, "test")
-        run = run_of(self.namespace)
+        admitted = manifest(RecallRequirement.REGISTERED_NOT_REQUESTED)
+        publish_admitted(self.artifacts, RecallRequirement.REGISTERED_NOT_REQUESTED)
+        run = run_of(self.namespace, admitted.canonical_digest)
         made = Create(
             machine=Machine.RUN, id=str(run.id), run_id=run.id, phase=Phase.RUNNING, body=run.canonical.decode()
         )
         self.owner.apply([Command(key=(Machine.RUN, str(run.id)), creates=(made,))])
         self.coordinator.append_direct([evidence_append([make_contract(self.namespace)])])
-        self.view, self.intent = make_intent(
-            Common(self.namespace),
-            sample_records(self.namespace),
-            required=RecallRequirement.REGISTERED_NOT_REQUESTED,
-        )
+        self.view, self.intent = make_intent(Common(self.namespace), sample_records(self.namespace), manifest=admitted)
 
     def propose(
         self,

@@ -42,8 +42,7 @@ def spine_moves() -> Iterator[tuple[Machine, Event]]:
     """Every step that a grant or its settlement makes."""
     for flow in FLOWS.values():
         if flow.machine is not None:
-            events = {flow.granted, flow.committed, *(flow.retired or {}).values()} - {None}
-            yield from ((flow.machine, event) for event in events if event is not None)
+            yield from ((flow.machine, event) for event in flow.events)
     yield from ((Machine.AUTHORIZATION, event) for event in (Event.COMMIT, Event.RETIRE))
 
 

@@ -48,10 +48,9 @@ from records.values import (
     ActorIdentity,
     DecisionPoint,
     Disposition,
-    GovernanceBinding,
-    RecallRequirement,
 )
 from tests.data.stage import NOW, World, digest
+from tests.support.governance import manifest, publish_admitted
 
 
 def decide(world: World, recall_input: RecallInput, rule: MemoryRecord) -> None:
@@ -60,9 +59,10 @@ def decide(world: World, recall_input: RecallInput, rule: MemoryRecord) -> None:
         namespace=world.namespace,
         run_kind="SCIENTIFIC",
         admission_key="study-1",
-        specification_digest=digest("study"),
+        specification_digest=manifest().canonical_digest,
         admitted_at=NOW,
     )
+    publish_admitted(world.artifacts)
     all_good(world.owner.apply([admission(body, ["decide"])]))
     view, intent = _make_intent(world, body, rule)
     _propose(world, Transition.APPEND_INTENT, body.id, intent, view, intent)
@@ -102,12 +102,7 @@ def _make_intent(world: World, body: RunBody, rule: MemoryRecord) -> tuple[Decis
         catalog_digest=world.table.catalog.digest,
         allowed_action_digest=digest("actions"),
         planned_actor=_actor(rule),
-        governance=GovernanceBinding(
-            profile_ref="study",
-            profile_digest=digest("profile"),
-            assignment_manifest_digest=digest("manifest"),
-            recall_requirement=RecallRequirement.REQUIRED,
-        ),
+        governance=manifest().binding("memory"),
     )
     return view, intent
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from policies.catalog import value_text
 from records.base import KINDS, Frontier, Kind, Record
 from records.decisions import citation_id
-from records.flows import FLOWS
+from records.flows import FLOWS, Flow
 from records.ids import (
     CardId,
     CitationId,
@@ -144,12 +144,16 @@ def registry_file() -> str:
             f"    primary     {flow.primary}\n"
             f"    writes      {_list(flow.writes)}\n"
             f"    shared      {_list(flow.shared)}\n"
-            f"    machine     {flow.machine} granted {flow.granted} committed {flow.committed} retired {retired}\n"
+            f"    machine     {flow.machine} granted {flow.granted} committed {_ends(flow)} retired {retired}\n"
             f"    reasons     {', '.join(flow.reasons)}\n"
             + (f"    conflicts   {_list(flow.conflicts)}\n" if flow.conflicts else "")
             + f"    derives     {flow.derives}\n"
         )
     return "\n".join(parts)
+
+
+def _ends(flow: Flow) -> str:
+    return str(flow.committed or {status: event.value for status, event in flow.ends.items()} or None)
 
 
 def _kind(kind: Kind) -> str:

@@ -19,6 +19,7 @@ from records.decisions import (
     citation_id,
     memory_binding,
 )
+from records.governance import ArmManifest
 from records.ids import (
     AttemptId,
     ContextId,
@@ -133,18 +134,20 @@ def make_intent(
     known: dict[str, Record],
     iteration: int = 0,
     required: RecallRequirement = RecallRequirement.REQUIRED,
+    manifest: ArmManifest | None = None,
 ) -> tuple[DecisionContractView, DecisionIntent]:
-    """Return a contract view and an intent."""
+    """Return a contract view and an intent, which can be admitted if its Run was with `manifest`."""
     contract = make_contract(common.namespace)
     run = run_of(common.namespace).id
     view = DecisionContractView(
         **common.head, contract_id=ContractId(contract.id), contract_digest=contract.comparability_digest,
         primary_metric=BALANCED_ACCURACY, guardrail_metrics=(), equivalence_margin="0.005", budget_class="small",
     )  # fmt: skip
-    binding = GovernanceBinding(
+    sample = GovernanceBinding(
         profile_ref="study", profile_digest=digest("profile"), assignment_manifest_digest=digest("manifest"),
         recall_requirement=required,
     )  # fmt: skip
+    binding = sample if manifest is None else manifest.binding("memory")
     intent = DecisionIntent(
         **common.head, run_id=run, activity_id=activity_id(run, "decide"), iteration=iteration, generation=1,
         arm="memory", pair="pair-1", evaluation_task_id=EvaluationTaskId(make_task().evaluation_task_id),

@@ -116,13 +116,13 @@ class Common:
         return {"namespace": self.namespace, "created_at": self.created_at}
 
 
-def run_of(namespace: str) -> RunBody:
-    """Return an admitted Run."""
+def run_of(namespace: str, specification: str | None = None) -> RunBody:
+    """Return an admitted Run; one that takes decisions is specified by its arm manifest."""
     return RunBody(
         namespace=namespace,
         run_kind="SCIENTIFIC",
         admission_key="study-1",
-        specification_digest=digest("specification"),
+        specification_digest=specification or digest("specification"),
         admitted_at=NOW,
     )
 

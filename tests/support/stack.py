@@ -37,6 +37,7 @@ from records.states import Machine, Phase
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore
 from store.runtime.port import RuntimeStore
+from tests.support.governance import manifest, publish_admitted
 from tests.support.samples import PROFILE
 from tests.support.stores import Clock, ticking_clock
 from tests.support.trials import NOW, digest, make_task, make_trial
@@ -121,6 +122,7 @@ class Stack:
     ) -> None:
         """Claim every epoch; without `faults` nothing breaks."""
         broken, now = faults or Faults(), clock or ticking_clock()
+        publish_admitted(stores.artifacts)
         self.stores, self.namespace = stores, namespace
         ledger = cast("LedgerStore", broken.wrap(stores.ledger, "commit"))
         runtime = cast("RuntimeStore", broken.wrap(stores.runtime, "apply"))
@@ -149,7 +151,7 @@ class Stack:
             namespace=self.namespace,
             run_kind="SCIENTIFIC",
             admission_key=key,
-            specification_digest=digest("specification"),
+            specification_digest=manifest().canonical_digest,
             admitted_at=NOW,
         )
 

@@ -9,6 +9,7 @@ from memory.closure import ClosurePorts, RunClosure
 from memory.commands import RunCommands
 from memory.fsck import FsckReport, fsck
 from memory.ports import all_good
+from records.appends import Proposal
 from records.base import Record
 from records.control import ControlCause, Controlled, RunFacts
 from records.decisions import RetentionCheck
@@ -42,6 +43,12 @@ def closure(stack: Stack) -> RunClosure:
             spine=stack.spine,
         )
     )
+
+
+def proposals(stack: Stack, run_id: str) -> list[Proposal]:
+    """Return what closure would propose for the open decisions of a Run."""
+    run, closing = run_of(stack, run_id), closure(stack)
+    return closing._decisions(run, closing._event(run))
 
 
 def run_of(stack: Stack, run_id: str) -> Subject:

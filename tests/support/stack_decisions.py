@@ -58,10 +58,10 @@ from records.values import (
     ActorIdentity,
     ArtifactRef,
     DecisionPoint,
-    GovernanceBinding,
     MemoryScope,
     RecallRequirement,
 )
+from tests.support.governance import manifest
 from tests.support.stack import CHANGE, Stack, effects
 from tests.support.trials import BALANCED_ACCURACY, NOW, digest, make_contract, make_task, make_trial
 from vrm.mainjob.experiments import Verified, verified_of
@@ -165,12 +165,7 @@ class Study:
                 template_digest=digest("template"),
                 policy=planner_policy().identity,
             ),
-            governance=GovernanceBinding(
-                profile_ref="study",
-                profile_digest=digest("profile"),
-                assignment_manifest_digest=digest("arms"),
-                recall_requirement=ARMS[self.arm],
-            ),
+            governance=manifest().binding(self.arm),
         )
 
     @property

@@ -26,6 +26,7 @@ GRANTED = {
     ("ENQUEUE_DISTILLATION", "HANDOFF_ATTEMPT"): COMMON,
     ("ABANDON_ENQUEUE", "HANDOFF_ABANDONMENT"): COMMON,
     ("COMMIT_DISTILLATION", "NORMAL"): ["RETENTION_REVOKED", "LIFECYCLE_HEAD_STALE", *COMMON],
+    ("CLOSE_WORK_ITEM", "RUNTIME_CLOSURE"): COMMON,
     ("BEGIN_ERASURE", "RETENTION"): ["LIFECYCLE_HEAD_STALE", *COMMON],
     ("CLOSE_ERASURE", "RETENTION"): COMMON,
 }
@@ -62,10 +63,10 @@ def test_only_kinds_of_the_row_may_be_written(transition: Transition) -> None:
 
 def test_every_kind_has_one_way_in() -> None:
     ways = [noun for flow in FLOWS.values() for noun in flow.writes]
-    # A receipt may be written with a work item, without one or in place of one, an event by a verdict or an erasure;
-    # the proofs of a no-commit are written by no flow.
+    # A receipt may be written with a work item, without one or in place of one, an event by a verdict or an erasure, a
+    # completion with its batch or by closure; the proofs of a no-commit are written by no flow.
     twice = {noun for noun in ways if ways.count(noun) > 1}
-    assert twice == {"distillation-receipt", "knowledge-lifecycle-event"}
+    assert twice == {"distillation-receipt", "knowledge-lifecycle-event", "distillation-work-completion"}
     assert set(KINDS) - set(ways) == {"no-commit-receipt", "distillation-commit-conflict"}
     assert set(schema.RECORD_TABLES) == set(KINDS)
 
@@ -88,11 +89,16 @@ def test_granted_rows_fit_their_machine() -> None:
         }
         assert len(waiting) == 1
         (phase,) = waiting
-        assert flow.committed is not None
-        assert (flow.machine, phase, flow.committed) in ARROWS
+        assert (flow.committed is None) == bool(flow.ends)
+        assert all((flow.machine, phase, event) in ARROWS for event in flow.ends.values() or [flow.committed])
         for origin, event in retired.items():
             after = ARROWS[flow.machine, phase, event]
-            ends = {Transition.APPEND_INTENT, Transition.COMMIT_DISTILLATION, Transition.BEGIN_ERASURE}
+            ends = {
+                Transition.APPEND_INTENT,
+                Transition.COMMIT_DISTILLATION,
+                Transition.CLOSE_WORK_ITEM,
+                Transition.BEGIN_ERASURE,
+            }
             anew = {Transition.ENQUEUE_DISTILLATION: Phase.PENDING, Transition.ABANDON_ENQUEUE: Phase.RETIRED}
             assert after in {origin, anew.get(flow.transition)} or flow.transition in ends
 

@@ -64,7 +64,7 @@ def test_every_phase_and_event_is_used() -> None:
 def test_terminal_phases_stay() -> None:
     ends = {
         Machine.RUN: {Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED},
-        Machine.ACTIVITY: {Phase.COMMITTED},
+        Machine.ACTIVITY: {Phase.COMMITTED, Phase.CANCELLED, Phase.FAILED},
         Machine.DECISION: {Phase.RETIRED, Phase.OUTCOME_COMMITTED},
         Machine.HANDOFF: {Phase.RELEASED},
         Machine.AUTHORIZATION: {Phase.COMMITTED, Phase.RETIRED_NO_COMMIT},

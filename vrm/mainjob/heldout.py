@@ -28,7 +28,7 @@ from vrm.mainjob.experiments import Experiments, Verified
 from vrm.mainjob.job import Job, require
 from vrm.mainjob.outcomes import Decided, link_of, outcome_of, planner_envelope
 from vrm.mainjob.tabular import Setting
-from vrm.mainjob.trials import SLOT, DecisionMaker, TrialState, assignment_manifest, new_trials
+from vrm.mainjob.trials import SLOT, DecisionMaker, TrialState, arm_manifest, memory_profile, new_trials
 
 Source = RecallContext | BlockedProposal | None
 Recaller = Callable[[Sequence[tuple[DecisionIntent, RecallRequest]]], Sequence[Recall | BlockedProposal]]
@@ -69,7 +69,8 @@ class HeldOut:
 
     def _admit(self, states: Sequence[TrialState]) -> None:
         """Publish the arm assignment, admit the Runs that hold its digest, and begin their Activities."""
-        self._job.stores.artifacts.publish(assignment_manifest(self._maker.round))
+        fixed = (memory_profile().canonical, arm_manifest(self._maker.round).canonical)
+        self._job.stores.artifacts.publish_many(fixed)
         self._job.admit([state.run for state in states], SLOT)
 
     def _start(self, states: Sequence[TrialState]) -> None:

@@ -13,7 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from actors.fits import Folders
 from actors.handles import Owners
+from actors.settings import now
 from memory.campaigns import CampaignPorts, Campaigns, Failure
+from memory.closure import ClosurePorts, RunClosure
+from memory.commands import RunCommands
+from memory.dead_letters import DeadLetters
 from memory.distillation.view import Policies
 from memory.leases import admission, leases
 from memory.ports import all_good
@@ -78,6 +82,16 @@ class Job:
             heads=self.owners.heads,
         )
         return Campaigns(ports, self.policies, PROFILE, self.namespace)
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Where items go that cannot be distilled."""
+        stores, owner = self.stores, self.owners.run_owner
+        ports = ClosurePorts(
+            ledger=stores.ledger, runtime=stores.runtime, artifacts=stores.artifacts, owner=owner, spine=self.spine
+        )
+        commands = RunCommands(stores.runtime, stores.artifacts, owner, now)
+        return DeadLetters(commands, RunClosure(ports), self.namespace)
 
     def admit(self, runs: Sequence[RunBody], slot: str) -> None:
         """Admit Runs with one Activity each, and begin those that nobody has begun."""

@@ -12,15 +12,16 @@ from typing import Final
 
 from policies.catalog import Config, InterventionCatalog, KnobValue
 from policies.planner import PlannerPolicy, allowed_action_digest, current_settings, open_actions
-from records.canonical import canonical_bytes, digest_bytes, domain_digest
+from policies.retrieval_policy import retrieval_policy
+from records.canonical import domain_digest
 from records.decisions import AllowedAction, DecisionContractView, DecisionIntent, RecallRequest
 from records.evidence import EvaluationContract
+from records.governance import ArmAssignment, ArmManifest, MemoryProfile
 from records.ids import ActivityId, ContractId, ContractViewId, IntentId, RecallInputId, RunId
 from records.runtime import RunBody, activity_id
 from records.values import (
     ActorIdentity,
     DecisionPoint,
-    GovernanceBinding,
     MemoryScope,
     RecallRequirement,
 )
@@ -86,12 +87,13 @@ class TrialState:
 
 def new_trials(round_: Round, tasks: tuple[str, ...], catalog: InterventionCatalog) -> list[TrialState]:
     """Return every arm of every held-out trial of a round at its start."""
+    manifest = arm_manifest(round_).canonical_digest
     return [
         TrialState(
             task=task,
             seed=seed,
             arm=arm,
-            run=round_.run_body(f"trial/{task}/{seed}/{arm}", assignment_digest(round_)),
+            run=round_.run_body(f"trial/{task}/{seed}/{arm}", manifest),
             config=dict(catalog.baseline),
         )
         for task in tasks
@@ -100,15 +102,19 @@ def new_trials(round_: Round, tasks: tuple[str, ...], catalog: InterventionCatal
     ]
 
 
-def assignment_manifest(round_: Round) -> bytes:
-    """Return the arm assignment of a round, fixed and published before its first decision."""
-    arms = {arm: requirement.value for arm, requirement in ARMS.items()}
-    return canonical_bytes({"arms": arms, "decisions": round_.size.decisions, "size": round_.size.name})
+def memory_profile() -> MemoryProfile:
+    """Return how memory is used in held-out decisions, published before the first of them."""
+    return MemoryProfile(
+        profile_ref="decision_memory/v1", mode="decision_memory", retrieval_policy=retrieval_policy().identity
+    )
 
 
-def assignment_digest(round_: Round) -> str:
-    """Return the digest of the published assignment; every Run and every intent of the round holds it."""
-    return digest_bytes(assignment_manifest(round_))
+def arm_manifest(round_: Round) -> ArmManifest:
+    """Return the arm assignment of a round; every Run and every intent of the round holds its digest."""
+    specification = domain_digest("trial-specification", [round_.size.decisions, round_.size.name])
+    profile = memory_profile()
+    arms = tuple(ArmAssignment.of(arm, profile, requirement) for arm, requirement in ARMS.items())
+    return ArmManifest(study="held-out", specification=specification, arms=arms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +158,6 @@ class DecisionMaker:
     def intent(self, state: TrialState, index: int, now: str) -> DecisionIntent:
         """Return the preallocated identity of one decision; it holds nothing that the actor answers."""
         task = identity_of(state.task, self.catalog.domain)
-        profile = domain_digest("memory-profile", ["decision_memory", self.round.size.name])
         context = {"config": self.catalog.config_digest(state.config), "tried": len(state.tried)}
         return DecisionIntent(
             namespace=self.round.namespace,
@@ -173,12 +178,7 @@ class DecisionMaker:
             catalog_digest=self.catalog.digest,
             allowed_action_digest=allowed_action_digest(self.actions(state)),
             planned_actor=self.actor,
-            governance=GovernanceBinding(
-                profile_ref="decision_memory/v1",
-                profile_digest=profile,
-                assignment_manifest_digest=assignment_digest(self.round),
-                recall_requirement=ARMS[state.arm],
-            ),
+            governance=arm_manifest(self.round).binding(state.arm),
         )
 
     def request(self, state: TrialState, intent: DecisionIntent) -> RecallRequest:

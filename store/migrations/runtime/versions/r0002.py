@@ -1,4 +1,4 @@
-"""Erasures have their machine, Runs are controlled, handoffs recovered and released; tables that move are guarded."""
+"""Erasures have their machine, Runs and work are ended, handoffs recovered and released; what moves is guarded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from store.migrations.steps import Steps
 
 revision = "2"
 down_revision = "1"
-definition_digest = "8c0a634732b6908920ebce7bb72633f8ad4c6e8bbe381aa505b8c0c38d8a97b5"
+definition_digest = "31a7ab394f0ec3af443593e92ed91da122fccc4a5ef1e4e72a74ddaaaa77ea21"
 _HANDOFF_PHASES = "'RETIRED', 'PENDING', 'IN_FLIGHT', 'BOUND', 'PROVED_ABSENT', 'ABANDONING', 'ABANDONED', 'RELEASED'"
 
 
@@ -18,3 +18,5 @@ def upgrade(steps: Steps) -> None:
     steps.run_file(Path(__file__).with_suffix(".sql"))
     phases = "'RUNNING', 'PAUSED', 'COMPLETED', 'CANCELLING', 'CANCELLED', 'FAILING', 'FAILED'"
     steps.replace_check("runs", "phase", f"phase IN ({phases})")
+    phases = "'RUNNING', 'CANCELLED', 'FAILED', 'AWAITING_ASSIGNMENT', 'READY', 'LEASED', 'COMMITTING', 'COMMITTED'"
+    steps.replace_check("activities", "phase", f"phase IN ({phases}, 'CLOSING')")
