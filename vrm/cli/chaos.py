@@ -26,7 +26,7 @@ def chaos(
 
     Decisions and evidence are driven meanwhile; after every fault the product recovers by its own means. In the end
     nothing that was asked for or acknowledged may be missing or be there twice, and fsck must find nothing. Your own
-    installation is not touched. 200 faults take about 10 minutes. Exit code 0 if nothing was found, else 1.
+    installation is not touched. 200 faults take 10 to 30 minutes. Exit code 0 if nothing was found, else 1.
 
     \b
     Examples:
