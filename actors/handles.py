@@ -12,7 +12,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -345,14 +345,14 @@ class Owners:
         }
 
 
-def owners_of(settings: Settings) -> Owners:
+def owners_of(settings: Settings, handle: Callable[[Role, Settings], Handle] = Handle) -> Owners:
     """Return the actors of an installation; each is found or created when it is first called.
 
-    The process must be connected to a cluster (`actors.cluster.connect`).
+    The process must be connected to a cluster (`actors.cluster.connect`), unless another kind of `handle` hosts them.
     """
 
     def make(name: str, actor: type[Any], *arguments: Any) -> Handle:
-        return Handle(Role(name, actor, arguments), settings)
+        return handle(Role(name, actor, arguments), settings)
 
     embedder = EmbedderHandle(make("embedder", EmbedderActor))
     hosts = [make(f"{LIFECYCLE_HEAD}-{each}", LifecycleHeadActor, each) for each in range(HEAD_HOSTS)]

@@ -6,7 +6,8 @@ Rules kept here:
   (sums are exact);
 - no test pretends to know what the data cannot tell: below three values there is no t interval and no t test, and
   identical values have no variance to test against, which is reported by the method's name;
-- distributions come from scipy, never from tables of our own.
+- distributions come from scipy, never from tables of our own; it is loaded when one is first asked for, since an owner
+  that calculates nothing starts in half the time without it.
 
 Not handled here: what a unit is (policies/effects.py) and what passes (policies/gate.py).
 """
@@ -17,11 +18,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from statistics import stdev as stdlib_stdev
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from scipy import stats
 
 from records.errors import InvalidRecordError
 
@@ -120,7 +121,7 @@ def one_sample_test(values: Sequence[float]) -> LocationTest:
     if max(checked) - min(checked) <= _SAME * max(abs(value) for value in checked):
         return LocationTest(sign_test(checked).p_value, None, TestMethod.IDENTICAL_SIGN)
     statistic = mean(checked) / sample_sd(checked) * math.sqrt(len(checked))
-    p_value = float(2 * stats.t.sf(abs(statistic), len(checked) - 1))
+    p_value = float(2 * _scipy().t.sf(abs(statistic), len(checked) - 1))
     return LocationTest(min(p_value, 1.0), statistic, TestMethod.T)
 
 
@@ -129,7 +130,7 @@ def sign_test(values: Sequence[float]) -> SignTest:
     checked = _checked(values, 1)
     up = sum(value > 0 for value in checked)
     down = sum(value < 0 for value in checked)
-    p_value = float(stats.binomtest(up, up + down).pvalue) if up + down else 1.0
+    p_value = float(_scipy().binomtest(up, up + down).pvalue) if up + down else 1.0
     return SignTest(up, down, len(checked) - up - down, min(p_value, 1.0))
 
 
@@ -147,14 +148,21 @@ def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
             raise InvalidRecordError("p_value", p_value, "A p-value lies in [0, 1].")
     if not p_values:
         return ()
-    return tuple(float(value) for value in stats.false_discovery_control(list(p_values), method="bh"))
+    return tuple(float(value) for value in _scipy().false_discovery_control(list(p_values), method="bh"))
+
+
+@cache
+def _scipy() -> Any:
+    from scipy import stats  # noqa: PLC0415  # see the module
+
+    return stats
 
 
 def _t_bounds(values: Sequence[float], confidence: float, variance_factor: float) -> Bounds:
     checked = _checked(values, MIN_T_VALUES)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence {confidence} is not inside (0, 1)")
-    reach = float(stats.t.ppf((1 + confidence) / 2, len(checked) - 1))
+    reach = float(_scipy().t.ppf((1 + confidence) / 2, len(checked) - 1))
     half = reach * sample_sd(checked) * math.sqrt(variance_factor)
     return Bounds(mean(checked) - half, mean(checked) + half)
 

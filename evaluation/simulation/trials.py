@@ -22,11 +22,14 @@ _CHANGE: Final = CATALOG.contrasts[0]
 
 
 @lru_cache(maxsize=64)
-def trial(run: str, task: int, *, changed: bool, seed: int = 0) -> tuple[Record, ...]:
-    """Return the eight records of a trial of a Run: the baseline or the one change, on a task with roots of its own."""
+def trial(run: str, task: int, *, changed: bool, seed: int = 0, scope: int = 0) -> tuple[Record, ...]:
+    """Return the eight records of a trial of a Run: the baseline or the one change, on a task with roots of its own.
+
+    `scope` numbers the kinds of tasks; rules about two kinds have nothing to do with each other.
+    """
     settings = {_CHANGE.knob: _CHANGE.to_value} if changed else {}
-    name = f"dataset-{task}"
-    subject = replace(corpus.task(0), name=name, root=name, dataset_digest=digest_bytes(name.encode()))
+    name = f"dataset-{task}" + (f"-of-{scope}" if scope else "")
+    subject = replace(corpus.task(scope), name=name, root=name, dataset_digest=digest_bytes(name.encode()))
     return bundle_records(
         Trial(
             namespace=SPACE,

@@ -78,7 +78,7 @@ class PostgresRuntimeReader:
         statement = (
             f"SELECT id FROM {SCHEMA}.{table_name(machine)} WHERE starts_with(id, $1) ORDER BY id LIMIT $2::bigint"
         )
-        return [row[0] for row in self._rows(statement, [prefix, limit])]
+        return [str(row[0]) for row in self._rows(statement, [prefix, limit])]
 
     def phase_counts(self) -> dict[str, dict[str, int]]:
         """Return how many subjects each machine has in each phase."""

@@ -13,10 +13,11 @@ from vrm.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "gc", "recover", "erase",
-            "migrate", "bench", "simulate")  # fmt: skip
+            "migrate", "bench", "simulate", "chaos", "runs")  # fmt: skip
 GROUPS = {
     "knowledge": ("list", "show"),
-    "bench": ("ledger", "recall"),
+    "runs": ("list", "show", "pause", "resume", "cancel", "fail", "budget"),
+    "bench": ("ledger", "recall", "protocol"),
     "import": ("table", "ai-researcher", "phase3"),
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from fractions import Fraction
 
 import pytest
@@ -174,3 +176,9 @@ def test_bounds() -> None:
     assert Bounds(-2.0, -1.0).clear_of_zero
     assert Bounds(-0.1, 0.1).inside(0.1)
     assert not Bounds(-0.2, 0.1).inside(0.1)
+
+
+def test_an_owner_starts_without_scipy() -> None:
+    code = "import sys, actors.owners; print('policies.statistics' in sys.modules, 'scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]

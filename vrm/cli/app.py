@@ -6,6 +6,7 @@ import typer
 
 from vrm.cli import (
     bench,
+    chaos,
     erase,
     fsck,
     gc,
@@ -54,6 +55,7 @@ app.command("recover", short_help="Resume whatever a crash or a stop left unreso
 app.command("erase", short_help="Erase the material of a record, or an artifact, for ever.")(erase.erase)
 app.command("migrate", short_help="Bring the databases of an earlier version up to date.")(migrate.migrate)
 app.command("simulate", short_help="Run the write path in memory, broken at every step.")(simulate.simulate)
+app.command("chaos", short_help="Kill and stop real processes at every point, and account for everything.")(chaos.chaos)
 app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(runs.app, name="runs")
