@@ -16,7 +16,6 @@ from memory.barrier import TerminalBarrier
 from memory.coordinator import CommitCoordinator
 from memory.ports import Fence
 from memory.run_owner import RunOwner, latest_authorization
-from memory.spine import Spine
 from records.appends import Append, AppendReceipt, JournalRow, Proposal
 from records.canonical import digest_bytes
 from records.errors import NotFoundError, StaleError, VrmError
@@ -27,7 +26,6 @@ from records.states import FENCING, Event, Machine, Phase
 from store.ledger.engine import Placed, chain, commit_group
 from store.ledger.memory import MemoryTransaction
 from store.ledger.port import Epoch, Request, no_guard
-from store.runtime.port import RuntimeReader
 
 
 @dataclass(frozen=True)
@@ -319,17 +317,6 @@ class _NoFences(CommitCoordinator):
         return super().append_granted(authorization_ids)
 
 
-class _RecoversUnread(Spine):
-    """Recovery gives up what is unresolved instead of asking the Ledger: it appends nothing and settles nothing."""
-
-    def recover(
-        self,
-        runtime: RuntimeReader,  # noqa: ARG002  # that is the bug
-        run_id: str | None = None,  # noqa: ARG002
-    ) -> list[AppendReceipt | VrmError]:
-        return []
-
-
 def _forgetful(append: Append) -> Append:
     """Return an append whose heads expect nothing that is compared."""
     copied = replace(append)
@@ -382,7 +369,7 @@ _PARTS: Final[dict[str, dict[str, Any]]] = {
     "swap-any-head": {"ledger": _SwapsAnyHead},
     "recover-under-new-id": {"coordinator": _NewPermit},
     "drop-head-fences": {"coordinator": _NoFences},
-    "skip-recovery": {"spine": _RecoversUnread},
+    "skip-recovery": {"spine": bugs.RecoversUnread},
     "pause-while-granted": {"run_owner": bugs.PausesBusy},
     "amend-any-version": {"run_owner": bugs.AmendsAnyVersion},
     "release-early": {"run_owner": bugs.ReleasesEarly},

@@ -1,4 +1,4 @@
-"""Bugs that only those can reveal who control Runs, end handoffs, erase, or collect garbage."""
+"""Bugs that only those can reveal who control Runs, end handoffs, recover, erase, or collect garbage."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from memory.handoffs import guard_retired, prove, recovery_request
 from memory.orphans import Orphans
 from memory.releases import Release, read_holding
 from memory.run_owner import RunOwner
+from memory.spine import Spine
 from records.appends import Append, AppendReceipt
 from records.canonical import canonical_bytes, parse_canonical
 from records.control import ControlEvent, Controlled, RunFacts
@@ -156,6 +157,18 @@ class DropsUnasked(HeldArtifacts):
     def drop(self, name: str, published_before: float) -> bool:  # noqa: ARG002  # that is the bug
         """Remove it."""
         return super().drop(name, math.inf)
+
+
+class RecoversUnread(Spine):
+    """Recovery gives up what is unresolved instead of asking the Ledger: it appends nothing and settles nothing."""
+
+    def recover(
+        self,
+        runtime: RuntimeReader,  # noqa: ARG002  # that is the bug
+        run_id: str | None = None,  # noqa: ARG002
+    ) -> list[AppendReceipt | VrmError]:
+        """Do nothing."""
+        return []
 
 
 def collect_by_ledger(ledger: OpenLedger, runtime: RuntimeReader, *more: Any, **options: Any) -> Garbage:

@@ -74,6 +74,10 @@ class OpenLedger(MemoryLedger):
             setattr(self._state, name, copied)
 
 
+_ERASING: Final = frozenset({"retention-erasure-intent", "memory-retention-tombstone"})
+"""Records that name bytes because they are to go."""
+
+
 class HeldArtifacts(ArtifactStore):
     """Artifact bytes in a mapping of their own; what it begins with was published long ago.
 
@@ -266,9 +270,12 @@ class World:
 
     def require_unnamed(self, digest: str) -> None:
         """Complain if an artifact that was removed is named: by a record, by a subject, by a grant's proposal."""
-        if any(digest in stored.payload for stored in self.ledger.content.records.values()):
+        naming = (stored for stored in self.ledger.content.records.values() if digest in stored.payload)
+        if any(stored.noun not in _ERASING for stored in naming):
             self.complain(f"artifact {digest} was removed, and a record names it")
         for subject in self.runtime.content.values():
+            if subject.machine is Machine.ERASURE:
+                continue
             held = subject.machine is not Machine.REFERENCE or subject.phase is Phase.ACTIVE
             if held and (digest in subject.body or digest in subject.facts):
                 self.complain(f"artifact {digest} was removed, and {subject.machine} {subject.id} names it")

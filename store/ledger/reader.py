@@ -182,6 +182,9 @@ def _found(noun: str, namespace: str, **equal: FindValue) -> _Plan:
             conditions.append(f"{name} IS NULL")
             continue
         many = not isinstance(value, str | int | bool)
+        if many and not value:
+            conditions.append("FALSE")  # an array of nothing has no type that every column could be compared with
+            continue
         values.append(list(cast("Sequence[str]", value)) if many else value)
         conditions.append(f"{name} = ANY(${len(values)})" if many else f"{name} = ${len(values)}")
     statement = (

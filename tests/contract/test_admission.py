@@ -15,7 +15,7 @@ from records.flows import Authority, Transition
 from records.governance import ArmAssignment, ArmManifest
 from records.runtime import activity_id
 from records.values import RecallRequirement
-from tests.support.governance import manifest, profile
+from tests.support.governance import manifest, profile, publish_admitted
 from tests.support.stack import Stack
 from tests.support.stack_control import checked, without_memory
 from tests.support.stack_decisions import Study
@@ -30,6 +30,7 @@ pytestmark = pytest.mark.parametrize(
 def study(stack: Stack) -> Study:
     """A control arm whose Run is admitted and whose decision is not."""
     made = without_memory(stack)
+    publish_admitted(stack.stores.artifacts)
     all_good(stack.owner.apply([admission(stack.body(f"{made.key}/{made.arm}"), ["trial"])]))
     return made
 

@@ -9,11 +9,11 @@ import pytest
 from memory.assignments import activation
 from memory.campaigns import Failure
 from memory.dead_letters import DeadLetters
-from memory.leases import completion
+from memory.leases import ATTEMPTS, completion
 from memory.ports import all_good
 from memory.work_closure import closure_completion
 from records.appends import Proposal
-from records.control import CampaignEnd, ControlCause
+from records.control import BudgetLimit, CampaignEnd, ControlCause
 from records.errors import (
     IllegalTransitionError,
     StaleError,
@@ -24,7 +24,7 @@ from records.outcomes import NoCommitReason
 from records.runtime import activity_id
 from records.states import Machine, Phase
 from tests.support.stack import Stack, effects, quiet
-from tests.support.stack_campaigns import UNASSIGNED, Campaign, campaign, giving_up, lease
+from tests.support.stack_campaigns import UNASSIGNED, Campaign, campaign, giving_up
 from tests.support.stack_control import checked, closure, commands, run_of, stop
 
 pytestmark = pytest.mark.parametrize(
@@ -177,12 +177,14 @@ class TestDeadLetters:
         assert event.cause is ControlCause.WORK_REJECTED
         assert "AUTHORIZED_PAYLOAD_REJECTED" in event.detail
 
-    def test_too_often(self, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("memory.campaigns.ATTEMPTS", 3)
+    def test_too_often(self, stack: Stack) -> None:
+        stack.campaigns._budget = (BudgetLimit(resource=ATTEMPTS, limit=2),)
         made = campaign(stack, Phase.READY)
-        lease(made)
-        lease(made)
-        failures = stack.campaigns.distil(stack.capture(), _Late(made), quiet)
+        assert not made.completions
+        for _ in range(2):
+            (late,) = stack.campaigns.distil(stack.capture(), _Late(made), quiet)
+            assert late.hopeless is None
+        failures = stack.campaigns.distil(stack.capture(), stack.distiller, quiet)
         assert [each.hopeless for each in failures] == [ControlCause.RETRY_EXHAUSTED]
         _dead_letters(stack).bury(failures)
         require_ended(made, Phase.FAILED, Phase.FAILED, CampaignEnd.DEAD_LETTER_PRESENT, CompletionStatus.DEAD_LETTER)
@@ -240,7 +242,9 @@ class TestScientificRuns:
         with pytest.raises(IllegalTransitionError):
             stop(stack, run_id, fail=True)
         stack.evidence(effects(stack, "source", {"a": 0.05})[:1])
-        assert stack.campaigns.ingest(run_id, quiet)
+        assert not stack.campaigns.ingest(run_id, quiet)
+        (receipt,) = stack.load("distillation-receipt")
+        assert (receipt.work_item_id, receipt.reasons) == (None, ("source_run_over",))
         assert not stack.stores.runtime.find(Machine.HANDOFF, run_id=run_id)
 
 

@@ -20,7 +20,7 @@ from psycopg import sql
 from records.flows import FLOWS
 from store.artifacts import ArtifactStore
 from store.ledger.memory import MemoryLedger
-from store.ledger.port import LedgerStore, Request
+from store.ledger.port import LedgerStore, Request, records, standing
 from store.ledger.postgres import PostgresLedger
 from store.ledger.schema import CHILD_TABLES, DEFINITION, MOVABLE, RECORD_TABLES
 from store.runtime.memory import MemoryRuntime
@@ -150,7 +150,7 @@ def test_nothing_else_is_ever_written(transactions: list[list[Line]]) -> None:
         assert "owners" not in tables or tables == {"owners"}
 
 
-UNSEEN: Final = {"RECEIPT_NOT_QUEUED", "IMPORT_LEGACY", "BEGIN_ERASURE", "CLOSE_ERASURE", "ABANDON_ENQUEUE"}
+UNSEEN: Final = {"CLOSE_WORK_ITEM", "IMPORT_LEGACY", "BEGIN_ERASURE", "CLOSE_ERASURE", "ABANDON_ENQUEUE"}
 """Rows of the registry that a campaign and two decisions have no use for; they differ in no step from their like."""
 
 
@@ -172,6 +172,7 @@ def _read_all(store: LedgerStore, space: str) -> None:
 
 ANY_ID: Final = "attempt:" + "0" * 64
 READS: Final[Mapping[str, Callable[[LedgerStore, str], object]]] = {
+    "both": lambda store, space: store.both(records([ANY_ID]), standing(space)),
     "get": lambda store, _: store.get(ANY_ID),
     "get_many": lambda store, _: store.get_many([ANY_ID]),
     "find": lambda store, space: store.find("attempt", space),

@@ -21,13 +21,14 @@ from records.errors import (
 )
 from records.flows import FLOWS, Authority, Transition
 from records.outcomes import NoCommitReason, OutcomeReason, RecallOutcome, SourceStatus
-from records.runtime import Authorization, Command, Create
+from records.runtime import Authorization, Command, Create, RunBody
 from records.states import Machine, Phase
 from records.values import RecallRequirement
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore, Request
 from store.runtime.port import RuntimeStore
 from tests.support.decision_samples import make_intent, make_outcome, sample_records
+from tests.support.governance import manifest, publish_admitted
 from tests.support.samples import Common, authorization_id
 from tests.support.stack import Stack, Stores
 from tests.support.stores import evidence_append, expect, fresh_namespace
@@ -38,21 +39,23 @@ pytestmark = pytest.mark.parametrize(
 )
 
 
+ADMITTED = manifest(RecallRequirement.REGISTERED_NOT_REQUESTED)
+
+
 class House(Stack):
     """A stack with one admitted Run and decisions of its control arm."""
 
+    def body(self, key: str) -> RunBody:
+        return super().body(key).model_copy(update={"specification_digest": ADMITTED.canonical_digest})
+
     def begin(self) -> House:
+        publish_admitted(self.stores.artifacts, RecallRequirement.REGISTERED_NOT_REQUESTED)
         self.run_id = self.admit("study-1", "decide")
         self.direct = self.coordinator.append_direct([evidence_append([make_contract(self.namespace)])])
         return self
 
     def intent(self, iteration: int = 0) -> tuple[Any, DecisionIntent]:
-        return make_intent(
-            Common(self.namespace),
-            sample_records(self.namespace),
-            iteration,
-            RecallRequirement.REGISTERED_NOT_REQUESTED,
-        )
+        return make_intent(Common(self.namespace), sample_records(self.namespace), iteration, manifest=ADMITTED)
 
     def outcome(self, intent: DecisionIntent) -> RecallOutcome:
         return make_outcome(Common(self.namespace), intent, None, SourceStatus.NOT_REQUESTED, OutcomeReason.CONTROL_ARM)
@@ -118,7 +121,7 @@ class TestClosedTable:
     def test_the_issuer_grants_no_other_pair(self, house: House) -> None:
         view, intent = house.intent()
         pairs = list(illegal_pairs())
-        assert len(pairs) == len(Transition) * len(Authority) - 18
+        assert len(pairs) == len(Transition) * len(Authority) - 19
         for transition, authority in pairs:
             asked = house.proposal(intent, (view, intent), transition=transition, authority=authority)
             assert isinstance(house.grant(asked), InvalidInputError), (transition, authority)

@@ -17,12 +17,11 @@ from records.ids import IntentId
 from records.outcomes import DecisionStatus, OutcomeReason, RecallOutcome, SourceStatus, TerminalReason
 from records.runtime import Authorization, Command, Create, Move
 from records.states import Event, Machine, Phase
-from records.values import RecallRequirement
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore
 from store.runtime.port import RuntimeStore
-from tests.contract.test_spine_authority import House
-from tests.support.decision_samples import make_intent, make_outcome, sample_records
+from tests.contract.test_spine_authority import ADMITTED, House
+from tests.support.decision_samples import make_outcome
 from tests.support.samples import POLICY, Common
 from tests.support.stack import Stores
 from tests.support.stores import expect, fresh_namespace
@@ -106,9 +105,8 @@ class TestBlockedProof:
     """A blocked outcome rests on a proof that both sides read back themselves (spec 6.3, 8.2)."""
 
     def required(self, house: House, iteration: int = 0) -> Any:
-        view, intent = make_intent(
-            Common(house.namespace), sample_records(house.namespace), iteration, RecallRequirement.REQUIRED
-        )
+        view, intent = house.intent(iteration)
+        intent = intent.model_copy(update={"arm": "required", "governance": ADMITTED.binding("required")})
         (receipt,) = house.spine.carry([house.proposal(intent, (view, intent))])
         assert not isinstance(receipt, VrmError)
         return intent

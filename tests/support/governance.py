@@ -19,8 +19,12 @@ def profile() -> MemoryProfile:
 
 @cache
 def manifest(memory: RecallRequirement = RecallRequirement.REQUIRED) -> ArmManifest:
-    """Return the manifest; `memory` is what the arm of that name is assigned."""
-    assigned = {"control": RecallRequirement.REGISTERED_NOT_REQUESTED, "memory": memory}
+    """Return the manifest; `memory` is what the arm of that name is assigned, the others say what they are."""
+    assigned = {
+        "control": RecallRequirement.REGISTERED_NOT_REQUESTED,
+        "memory": memory,
+        "required": RecallRequirement.REQUIRED,
+    }
     arms = tuple(ArmAssignment.of(arm, profile(), each) for arm, each in assigned.items())
     return ArmManifest(study="study", specification=digest("specification"), arms=arms)
 

@@ -144,7 +144,6 @@ class Stack:
     ) -> None:
         """Claim every epoch; without `faults` nothing breaks. `holder` has the leases of campaigns."""
         broken, now = faults or Faults(), clock or ticking_clock()
-        publish_admitted(stores.artifacts)
         self.stores, self.namespace = stores, namespace
         ledger = cast("LedgerStore", broken.wrap(stores.ledger, "commit"))
         runtime = cast("RuntimeStore", broken.wrap(stores.runtime, "apply"))
@@ -187,6 +186,7 @@ class Stack:
 
     def admit(self, key: str, *slots: str) -> RunId:
         """Admit a scientific Run."""
+        publish_admitted(self.stores.artifacts)
         all_good(self.owner.apply([admission(self.body(key), slots or ["sweep"])]))
         return self.body(key).id
 

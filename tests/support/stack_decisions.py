@@ -61,8 +61,8 @@ from records.values import (
     MemoryScope,
     RecallRequirement,
 )
-from tests.support.governance import manifest
-from tests.support.stack import CHANGE, Stack, effects
+from tests.support.governance import manifest, publish_admitted
+from tests.support.stack import CHANGE, Stack, effects, quiet
 from tests.support.trials import BALANCED_ACCURACY, NOW, digest, make_contract, make_task, make_trial
 from vrm.mainjob.experiments import Verified, verified_of
 from vrm.mainjob.outcomes import Decided, link_of, outcome_of, planner_envelope
@@ -201,7 +201,8 @@ class Study:
         return open_actions(CATALOG, CATALOG.baseline, frozenset())
 
     def decide(self) -> RecallOutcome:
-        """Take the decision from wherever it stands to its linked outcome."""
+        """Take the decision from wherever it stands to its linked outcome, and its Run to its end."""
+        publish_admitted(self.stack.stores.artifacts)
         self.stack.owner.apply([admission(self.stack.body(f"{self.key}/{self.arm}"), ["trial"])])
         if self.phase() is None:
             self.carry(Transition.APPEND_INTENT, Authority.ADMISSION, self.view, self.intent)
@@ -215,6 +216,7 @@ class Study:
             self.carry(Transition.APPEND_OUTCOME, Authority.NORMAL, outcome)
         link = link_of(outcome, verified)
         all_good(self.stack.spine.direct([Append.direct(Transition.LINK_ATTEMPT, f"link/{outcome.id}", (link,))]))
+        assert not self.stack.campaigns.ingest(self.run_id, quiet)
         self.stack.complete(self.run_id)
         return outcome
 

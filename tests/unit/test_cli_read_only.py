@@ -191,7 +191,7 @@ def test_runs_lists_what_is_not_over_and_all_on_request(world: World) -> None:
     assert {each["id"] for each in _run(world, "runs", "list", "--phase", "completed", "--json").json["runs"]} == over
     # Each campaign was leased once; an import and a decision take no lease.
     spent = [each["budget"] for each in listed if each["kind"] == "MEMORY_DISTILLATION"]
-    assert spent == [[{"resource": "activity_attempts", "limit": None, "spent": 1}]] * 24
+    assert spent == [[{"resource": "activity_attempts", "limit": 50, "spent": 1}]] * 24
 
 
 def test_a_command_is_given_to_one_run(world: World) -> None:
