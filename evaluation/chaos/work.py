@@ -23,6 +23,7 @@ from evaluation.simulation.material import Decision, Ending
 from evaluation.simulation.trials import trial
 from memory.leases import admission, completion
 from memory.ports import all_good
+from memory.retention import check_input
 from records.appends import Append, Proposal
 from records.base import Record
 from records.control import ControlCause
@@ -108,7 +109,8 @@ def _next(driver: Driver, subject: Decision, phase: Phase | None, attempt: tuple
     stored = driver.place.ledger.find("decision-recall-context", SPACE, intent_id=str(subject.intent.id))
     held = stored[0].load() if stored else None
     if subject.ending.source is SourceStatus.EMPTY and held is None:
-        return [material.proposal(subject, Transition.APPEND_CONTEXT, attempt, None)]
+        denied = check_input(driver.place.ledger, SPACE, material.input_id())
+        return [material.proposal(subject, Transition.APPEND_CONTEXT, attempt, None, denied)]
     if subject.ending.account.authority is Authority.RUNTIME_CLOSURE:
         _stop(driver, subject)
         return []

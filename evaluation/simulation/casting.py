@@ -93,9 +93,9 @@ def _add_stewards_of_handoffs(cast: Cast, rng: Random) -> None:
     """Add those who end handoffs in other ways than by their enqueue."""
     if rng.random() < 2 / 3:
         cast.roles.append(Named("retirer", stewards.retire))
-    if rng.random() < 1 / 3:
-        run = rng.choice(cast.driven)
-        cast.roles.append(Named("abandoner", stewards.abandon(run)))
+    begun = 0 if cast.begins is Begins.EVIDENCE else len(trials.SWEEPS)  # whose handoffs are bound already
+    if cast.driven[begun:] and rng.random() < 1 / 2:
+        cast.roles.append(Named("abandoner", stewards.abandon(rng.choice(cast.driven[begun:]))))
         cast.closing.append(cast.roles[-1])
     if rng.random() < 1 / 2:
         cast.roles.append(Named("releaser", stewards.release))

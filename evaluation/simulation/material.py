@@ -359,7 +359,7 @@ def proposal(
     transition: Transition,
     attempt: tuple[int, int],
     held: RecallContext | None,
-    retention: RetentionCheck | None,
+    retention: RetentionCheck | None = None,
 ) -> Proposal:
     """Return what a worker proposes for a decision at an attempt.
 

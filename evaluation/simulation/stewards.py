@@ -26,6 +26,8 @@ from records.values import ProofRef
 _UNDER_WAY: Final = (Phase.PENDING, Phase.IN_FLIGHT, Phase.ABANDONING)
 _LOOKS: Final = 8
 """How often somebody looks for handoffs to end."""
+_PATIENCE: Final = 60
+"""How often somebody looks for the one handoff that he means to give up."""
 _CLOSED: Final = (Phase.BOUND, Phase.ABANDONED)
 
 
@@ -115,10 +117,16 @@ def recover(line: Line) -> None:
 
 
 def abandon(run: RunBody) -> Role:
-    """Return the role of one that cancels a Run and gives up every handoff of it that left nothing."""
+    """Return the role of one that cancels a Run once it has a handoff under way, and gives up what left nothing."""
 
     def role(line: Line) -> None:
-        passes(line, lambda: _abandoned(line, run))
+        for _ in range(_PATIENCE):
+            found = line.world.runtime.find(Machine.HANDOFF, _UNDER_WAY, run.id)
+            ended = line.world.runtime.find(Machine.RUN, (Phase.CANCELLING, Phase.FAILING), run.id)
+            if found or ended:  # whoever cancels before leaves nothing to be given up
+                return passes(line, lambda: _abandoned(line, run))
+            line.wait("for a handoff to give up")
+        return None
 
     return role
 
@@ -127,9 +135,11 @@ def _abandoned(line: Line, run: RunBody) -> bool:
     subject = line.world.runtime.subject(Machine.RUN, run.id)
     if subject is None or subject.phase is Phase.COMPLETED:
         return subject is not None
-    if subject.phase in {Phase.RUNNING, Phase.PAUSED}:
-        _commands(line).cancel_run(run.id)
     handoffs = line.world.runtime.find(Machine.HANDOFF, run_id=run.id)
+    if subject.phase in {Phase.RUNNING, Phase.PAUSED}:
+        under_way = [HandoffId.check(each.id) for each in handoffs if each.phase in _UNDER_WAY]
+        orphans_of(line).retire(under_way)  # what is retired first is not enqueued meanwhile
+        _commands(line).cancel_run(run.id)
     _retired(line, [each for each in handoffs if each.phase in _UNDER_WAY])
     absent = line.world.runtime.find(Machine.HANDOFF, [Phase.PROVED_ABSENT], run.id)
     cause = ProofRef(ref=run.id, digest=_cause(line, run).canonical_digest)
