@@ -12,9 +12,10 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import yaml
 from pydantic import ConfigDict, StringConstraints
@@ -73,11 +74,18 @@ def load_policy(model: type[P], text: str, source: str) -> P:
 
 
 def packaged_policy(model: type[P], policy_id: str, version: str) -> P:
-    """Read a policy that ships with the project, from `policies/files/<policy_id>-v<version>.yaml`.
+    """Return a policy that ships with the project, from `policies/files/<policy_id>-v<version>.yaml`.
+
+    It is read once: neither what ships nor a policy ever changes.
 
     Raises:
         InvalidInputError: there is no such file, it is refused, or it is named for another policy or version.
     """
+    return cast("P", _packaged(model, policy_id, version))
+
+
+@lru_cache(maxsize=64)
+def _packaged(model: type[Policy], policy_id: str, version: str) -> Policy:
     name = f"{policy_id}-v{version}.yaml"
     try:
         text = files("policies").joinpath("files", name).read_text(encoding="utf-8")

@@ -24,7 +24,7 @@ from evaluation.simulation.invariants import LedgerCheck, RuntimeCheck
 from evaluation.simulation.lines import Line
 from evaluation.simulation.remembering import remembering
 from evaluation.simulation.roles import Named
-from evaluation.simulation.strands import Gone, Hands, Steps, Straight, Strand
+from evaluation.simulation.strands import Gone, Steps, Straight, Strand
 from evaluation.simulation.world import RESOURCES, Parts, World
 from records.canonical import digest_bytes
 from records.errors import VrmError
@@ -76,10 +76,9 @@ class Verdict:
 class Schedule:
     """Carries out one seed."""
 
-    def __init__(self, seed: int, hands: Hands, parts: Parts) -> None:
+    def __init__(self, seed: int, parts: Parts) -> None:
         """Draw what the seed decides."""
         self._rng = Random(seed)  # noqa: S311  # a schedule must replay; nothing is secret here
-        self._hands = hands
         self._cast = draw_cast(self._rng)
         self._plan = FaultPlan(self._rng)
         self._cut = self._rng.randint(1, _CUT) if self._rng.random() < 1 / 3 else LIMIT
@@ -170,7 +169,7 @@ class Schedule:
 
     def _begin(self, named: Named) -> None:
         begun = named if named.since is not None else replace(named, since=self._world.artifacts.moment)
-        strand: Strand[Step, Fate] = Strand(self._hands, named.name, lambda own: self._work(own, begun))
+        strand: Strand[Step, Fate] = Strand(named.name, lambda own: self._work(own, begun))
         self._running.append((strand, begun))
         self._after(len(self._running) - 1)
 
@@ -217,6 +216,6 @@ class Schedule:
         self._couriers.append(Named(f"late call of {line.name}", lambda own: own.call(step, act), line.since))
 
 
-def run_seed(seed: int, hands: Hands, parts: Parts | None = None) -> Verdict:
+def run_seed(seed: int, parts: Parts | None = None) -> Verdict:
     """Carry out one seed over the product's own parts, or over those of a planted bug."""
-    return Schedule(seed, hands, parts or Parts()).run()
+    return Schedule(seed, parts or Parts()).run()

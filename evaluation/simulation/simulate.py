@@ -14,14 +14,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 
 from evaluation.bench.measuring import significant
 from evaluation.simulation.planted import PLANTED, Planted
 from evaluation.simulation.schedule import Verdict, run_seed
 from evaluation.simulation.spread import Spread, processors, spread
-from evaluation.simulation.strands import Hands
 from evaluation.simulation.world import Parts
 from records.errors import InvalidInputError
 
@@ -108,7 +107,7 @@ def run_range(seeds: range, plant: str | None, each: Spread, processes: int, tol
 def _run_block(seeds: Sequence[int], plant: str | None) -> Range:
     found, begun, parts = Range(), time.process_time(), _parts(plant)
     for seed in seeds:
-        verdict = run_seed(seed, _hands(), parts)
+        verdict = run_seed(seed, parts)
         found.schedules += 1
         found.steps += verdict.steps
         found.faults.update(verdict.faults)
@@ -119,12 +118,6 @@ def _run_block(seeds: Sequence[int], plant: str | None) -> Range:
     gc.collect()  # a world is full of circles, and the integrity check keeps the collector from seeing them
     found.processor_seconds = time.process_time() - begun
     return found
-
-
-@cache
-def _hands() -> Hands:
-    """Return the threads of this process."""
-    return Hands()
 
 
 def _parts(plant: str | None) -> Parts:
@@ -201,16 +194,16 @@ def history(seed: int, plant: str | None = None) -> list[str]:
     Raises:
         InvalidInputError: there is no such bug.
     """
-    return list(run_seed(seed, _hands(), _parts(plant)).lines())
+    return list(run_seed(seed, _parts(plant)).lines())
 
 
 def _caught(name: str) -> dict[str, Any]:
     """Return in how many seeds a bug was caught, and in which first."""
-    bug, hands = planted(name), _hands()
-    caught = [seed for seed in range(PLANTED_SEEDS) if run_seed(seed, hands, bug.parts).violations]
+    bug = planted(name)
+    caught = [seed for seed in range(PLANTED_SEEDS) if run_seed(seed, bug.parts).violations]
     tried = PLANTED_SEEDS
     while not caught and tried < PATIENCE:
-        caught += [tried] if run_seed(tried, hands, bug.parts).violations else []
+        caught += [tried] if run_seed(tried, bug.parts).violations else []
         tried += 1
     return {
         "meaning": bug.meaning,

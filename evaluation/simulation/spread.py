@@ -4,8 +4,6 @@ Rules kept here:
 
 - what comes back is in the order of what was given, whoever did it and whenever: nothing of a result says which
   process made it;
-- every process keeps to one processor. Of its threads only one runs at a time (`evaluation.simulation.strands`), and
-  handing the turn to a thread on another processor costs more than most steps;
 - an interrupt is for the process that was asked: it gives up what was not begun, and the others end with what they are
   at, which takes a second or two. One process does the work itself.
 """
@@ -18,7 +16,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -33,7 +31,7 @@ class Spread(Protocol):
 
 def processors() -> int:
     """Return how many processors this process may use."""
-    return len(_processors())
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
@@ -42,13 +40,8 @@ def spread(processes: int) -> Iterator[Spread]:
     if processes == 1:
         yield map
         return
-    context = multiprocessing.get_context(
-        "spawn"
-    )  # threads of this process, such as those that show progress, stay here
-    places = context.SimpleQueue()
-    for place in range(processes):
-        places.put(place)
-    with ProcessPoolExecutor(processes, context, _settle, (places,)) as pool:
+    context = multiprocessing.get_context("spawn")  # threads of this process, such as those of a bar, stay here
+    with ProcessPoolExecutor(processes, context, _leave_interrupts) as pool:
         try:
             yield pool.map
         except BaseException:
@@ -56,15 +49,6 @@ def spread(processes: int) -> Iterator[Spread]:
             raise
 
 
-def _settle(places: Any) -> None:
-    """Leave interrupts to the process that was asked, and keep to one processor where the system lets one choose."""
+def _leave_interrupts() -> None:
+    """Leave interrupts to the process that was asked."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(os, "sched_setaffinity"):
-        usable = _processors()
-        os.sched_setaffinity(0, {usable[places.get() % len(usable)]})
-
-
-def _processors() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from evaluation.simulation.beginnings import Begins
 from evaluation.simulation.faults import Fate, Fault, Step
 from evaluation.simulation.planted import PLANTED
 from evaluation.simulation.schedule import Schedule, Verdict, run_seed
-from evaluation.simulation.strands import Gone, Hands, Strand
+from evaluation.simulation.strands import Gone, Strand
 from evaluation.simulation.world import Parts
 from records.errors import InvalidInputError
 from records.flows import Transition
@@ -30,44 +29,35 @@ ROOT = Path(__file__).parents[2]
 STEP = Step("port", "method", "something")
 
 
-@pytest.fixture(scope="module")
-def hands() -> Iterator[Hands]:
-    made = Hands()
-    yield made
-    made.close()
-
-
 def told(verdict: Verdict) -> str:
     return "\n".join(verdict.lines())
 
 
 def fingerprint(seeds: range) -> str:
     """Return one digest over the histories of some seeds."""
-    made = Hands()
-    text = "\n".join(told(run_seed(seed, made)) for seed in seeds)
-    made.close()
+    text = "\n".join(told(run_seed(seed)) for seed in seeds)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class TestTheProduct:
-    def test_no_schedule_finds_anything(self, hands: Hands) -> None:
+    def test_no_schedule_finds_anything(self) -> None:
         for seed in range(120):
-            verdict = run_seed(seed, hands)
+            verdict = run_seed(seed)
             assert not verdict.violations, told(verdict)
 
     @pytest.mark.slow
-    def test_nor_do_more_of_them(self, hands: Hands) -> None:
+    def test_nor_do_more_of_them(self) -> None:
         for seed in range(10_000, 10_400):
-            verdict = run_seed(seed, hands)
+            verdict = run_seed(seed)
             assert not verdict.violations, told(verdict)
 
-    def test_the_schedules_reach_what_they_are_for(self, hands: Hands) -> None:
+    def test_the_schedules_reach_what_they_are_for(self) -> None:
         faults: Counter[str] = Counter()
         reasons: set[NoCommitReason | None] = set()
         begun, moved = set(), 0
         met, transitions = set[str](), set[Transition]()
         for seed in range(50, 300):
-            schedule = Schedule(seed, hands, Parts())
+            schedule = Schedule(seed, Parts())
             verdict = schedule.run()
             faults.update(verdict.faults)
             met |= {event.who.split()[0] for event in verdict.history}
@@ -91,14 +81,14 @@ class TestTheProduct:
 
 
 class TestReplay:
-    def test_the_same_seed_has_the_same_history(self, hands: Hands) -> None:
+    def test_the_same_seed_has_the_same_history(self) -> None:
         for seed in range(40):
-            first, second = run_seed(seed, hands), run_seed(seed, hands)
+            first, second = run_seed(seed), run_seed(seed)
             assert told(first) == told(second)
             assert first.faults == second.faults
 
-    def test_other_seeds_have_other_histories(self, hands: Hands) -> None:
-        assert len({told(run_seed(seed, hands)) for seed in range(20)}) == 20
+    def test_other_seeds_have_other_histories(self) -> None:
+        assert len({told(run_seed(seed)) for seed in range(20)}) == 20
 
     def test_another_process_with_another_hash_order_has_the_same_histories(self) -> None:
         wanted = fingerprint(range(12))
@@ -130,12 +120,12 @@ class TestPlantedBugs:
         assert len(PLANTED) >= 10
 
     @pytest.mark.parametrize("name", PLANTED)
-    def test_each_is_caught(self, name: str, hands: Hands) -> None:
+    def test_each_is_caught(self, name: str) -> None:
         seeds = range(simulate.PATIENCE)
-        caught = next((seed for seed in seeds if run_seed(seed, hands, PLANTED[name].parts).violations), None)
+        caught = next((seed for seed in seeds if run_seed(seed, PLANTED[name].parts).violations), None)
         assert caught is not None
-        assert run_seed(caught, hands, PLANTED[name].parts).violations
-        assert not run_seed(caught, hands).violations
+        assert run_seed(caught, PLANTED[name].parts).violations
+        assert not run_seed(caught).violations
 
 
 class TestSpread:
@@ -160,7 +150,7 @@ class TestSpread:
 
 
 class TestStrands:
-    def test_one_runs_at_a_time_and_stops_at_each_step(self, hands: Hands) -> None:
+    def test_one_runs_at_a_time_and_stops_at_each_step(self) -> None:
         seen: list[object] = []
 
         def work(strand: Strand[Step, Fate]) -> None:
@@ -168,7 +158,7 @@ class TestStrands:
             seen.append(strand.step(STEP))
             seen.append("over")
 
-        strand = Strand(hands, "one", work)
+        strand = Strand("one", work)
         assert seen == ["begun"]
         assert strand.offer is STEP
         strand.resume(Fate(Fault.DELAY))
@@ -177,7 +167,7 @@ class TestStrands:
         assert strand.failure is None
         assert strand.offer is None
 
-    def test_a_process_that_is_gone_does_nothing_on_its_way_out(self, hands: Hands) -> None:
+    def test_a_process_that_is_gone_does_nothing_on_its_way_out(self) -> None:
         refused: list[bool] = []
 
         def work(strand: Strand[Step, Fate]) -> None:
@@ -189,13 +179,13 @@ class TestStrands:
                 except Gone:
                     refused.append(True)
 
-        strand = Strand(hands, "one", work)
+        strand = Strand("one", work)
         strand.end()
         assert refused == [True]
         assert strand.over
         assert not strand.crashed
 
-    def test_a_crash_is_told_apart_from_an_error(self, hands: Hands) -> None:
+    def test_a_crash_is_told_apart_from_an_error(self) -> None:
         def crashes(strand: Strand[Step, Fate]) -> None:
             strand.step(STEP)
             raise strand.leave()
@@ -204,7 +194,7 @@ class TestStrands:
             strand.step(STEP)
             raise ValueError
 
-        one, other = Strand(hands, "one", crashes), Strand(hands, "other", fails)
+        one, other = Strand("one", crashes), Strand("other", fails)
         for strand in (one, other):
             strand.resume(Fate())
             assert strand.over
