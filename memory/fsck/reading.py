@@ -19,7 +19,7 @@ def read_stored(row: StoredRecord) -> Record:
     Raises:
         VrmError: the payload is no record of its kind.
     """
-    record = load_record(row.noun, row.payload)
+    record = load_record(row.noun, row.payload).model_copy()  # equal bytes elsewhere are the same object
     vars(record)["sealed"] = (row.payload.encode(), record.kind.id_class(row.id))
     return record
 

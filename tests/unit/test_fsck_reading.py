@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from store.ledger.audit import open_scan
 from store.ledger.memory import MemoryLedger
 from store.recent import Recent
 from tests.support.decision_samples import sample_records
+from tests.support.trials import make_evidence
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +108,13 @@ def test_large_payloads_make_short_stretches(monkeypatch: pytest.MonkeyPatch) ->
 def test_no_kind_holds_floats() -> None:
     """No kind of today holds one, which the short way rests on for its speed and not for being right."""
     assert not [noun for noun, kind in KINDS.items() if "'number'" in str(kind.model.model_json_schema())]
+
+
+def test_a_row_under_another_id_does_not_change_what_its_bytes_are_elsewhere() -> None:
+    """Equal bytes are parsed once a process; what the check notes of one row stays with that row."""
+    record = make_evidence("demo")[-1]
+    other = str(record.kind.id_class.derive({"some": "other"}))
+    row = StoredRecord(noun=record.kind.noun, id=other, namespace="demo", position=1, payload=record.payload.decode())
+    assert str(read_stored(row).id) == other
+    assert str(load_record(record.kind.noun, record.payload).id) == str(record.id)
+    assert str(read_stored(replace(row, id=str(record.id))).id) == str(record.id)
