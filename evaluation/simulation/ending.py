@@ -68,7 +68,8 @@ def _undone(world: World, driven: Iterable[RunBody]) -> Iterator[str]:
             if stored.id not in receipts:
                 yield f"{stored.id} has no receipt"
     for subject in world.runtime.find(Machine.RUN, set(phases_of(Machine.RUN)) - OVER):
-        if not is_own(subject) or world.runtime.find(Machine.ERASURE, run_id=subject.id):
+        erasures = world.runtime.find(Machine.ERASURE, run_id=subject.id)
+        if not is_own(subject) or any(each.phase is not Phase.RETIRED for each in erasures):
             yield f"{subject.id} is still {subject.phase}"  # an erasure that never began may be asked for again
     for subject in world.runtime.find(Machine.HANDOFF, set(phases_of(Machine.HANDOFF)) - {Phase.RELEASED}):
         yield f"{subject.id} is still {subject.phase}"
