@@ -91,7 +91,7 @@ class _Space:
     """What both stores hold of Runs of one namespace that have nothing open."""
 
     def __init__(self, runtime: RuntimeReader, reader: LedgerReader, namespace: str, runs: Sequence[Subject]) -> None:
-        self._runtime, self._reader, self._namespace, self._runs = runtime, reader, namespace, runs
+        self._runs = runs
         ids = [run.id for run in runs]
         campaigns = [run.id for run in runs if RunBody.load(run.body).run_kind == CAMPAIGN]
         self._decided: dict[str, Coverage] = coverage(reader, namespace, ids)
@@ -155,6 +155,8 @@ def _with_run(activity: Subject, event: Event) -> Move:
 
 
 def _bound(command: Command, answers: dict[str, _Due | VrmError]) -> Command | VrmError:
+    if not any(_ends(move) for move in command.moves):
+        return command
     moves: list[Move] = []
     key_phase = command.key_phase
     for move in command.moves:
