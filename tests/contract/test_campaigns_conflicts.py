@@ -95,7 +95,7 @@ class TestTrueContradiction:
         upheld(stack)
         monkeypatch.setattr(guards, "guard_conflicts", lambda _reader, _append: None)
         self.lie(stack, lacks)
-        (hidden,) = [each for each in stack.load("memory-record") if each.strength.grade is Grade.CONTESTED]
+        hidden = next(each for each in stack.load("memory-record") if each.strength.grade is Grade.CONTESTED)
         with stack.stores.ledger.reading() as reader:
             report = fsck(reader, stack.stores.runtime, None)
         assert Code.KNOWLEDGE_UNFOUNDED in {found.code for found in report.violations if found.record == hidden.id}
