@@ -106,12 +106,14 @@ class ComparisonPolicy(PolicyPart):
             own, bound to that task.
         split_fields: scope fields that may explain why evidence disagrees, in the order in which they are tried.
         guardrail_margin: smallest change of a guardrail that matters, in the guardrail's unit.
+        adjudication_share: share of a stratum's seeds below which a camp no longer disputes what the others show.
     """
 
     decision_points: Annotated[tuple[DecisionPoint, ...], Field(min_length=1)]
     instance_runs: Annotated[int, Field(ge=MIN_T_VALUES)]
     split_fields: tuple[ScopeField, ...]
     guardrail_margin: Annotated[float, Field(ge=0)]
+    adjudication_share: Annotated[float, Field(ge=0, lt=0.5)]
 
     @field_validator("split_fields")
     @classmethod
@@ -156,6 +158,11 @@ class DistillationPolicy(Policy):
         if missing:
             raise ValueError(f"comparability needs {', '.join(sorted(missing))} as well")
         return fields
+
+    @property
+    def adjudication_share(self) -> float:
+        """The share of a stratum's seeds below which a camp no longer disputes; zero in version 1, which has none."""
+        return 0.0 if self.comparison is None else self.comparison.adjudication_share
 
     def may_support_active(self, kind: VerificationKind) -> bool:
         """Tell whether evidence verified in this way may stand behind an active rule."""

@@ -61,6 +61,11 @@ class VariantVerdict:
         return self.variant.scope_variant_id
 
     @property
+    def refines(self) -> ScopeVariantId | None:
+        """The variant that it is a part of, if it was drafted to split that one."""
+        return self.variant.refines
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """The structured findings of validation: reason codes, what the gate held against it, and what goes with it."""
         codes = [Finding(code=code.value, detail=self.claim) for code in self.verdict.reason_codes]
@@ -152,7 +157,7 @@ class _Family:
 
     def _judge_one(self, variant: Variant, shown: Estimate, gate: GateResult) -> VariantVerdict:
         policy, summary = self.policy, shown.summary
-        strength = grade_evidence(summary, shown.units, policy.strength, policy.effect)
+        strength = grade_evidence(summary, shown.units, policy.strength, policy.effect, policy.adjudication_share)
         guards = guardrail_effects(variant, policy)
         judged = guards if policy.comparison is not None else ()  # version 1 only reports their means
         around = Circumstances(

@@ -12,7 +12,9 @@ Rules kept here (docs/adr/0030); the first that holds gives the grade:
   as counter-evidence (VRM-W07), but they contest nothing, for a different dataset is a different scope (VRM-L03).
 - A stratum disagrees with itself when its seeds fall into two camps, each of which would predict the next seed on its
   own side: the prediction interval of the seeds above zero and that of the seeds below zero both stay clear of the
-  equivalence margin. Noise around zero makes no such camps, because its two halves reach down to zero. Unpaired runs
+  equivalence margin. Noise around zero makes no such camps, because its two halves reach down to zero. What decides
+  such a dispute is more seeds: a camp that is left with less than the policy's share of them disputes no longer, and
+  stays counter-evidence (docs/adr/0035). Unpaired runs
   have one baseline mean in common, so that their camps would be those of one arm: they contest nothing.
 """
 
@@ -62,7 +64,11 @@ class StrengthReason(StrEnum):
 
 
 def grade_evidence(
-    summary: EffectSummary, units: Sequence[EffectUnit], strength: StrengthPolicy, effect: EffectPolicy
+    summary: EffectSummary,
+    units: Sequence[EffectUnit],
+    strength: StrengthPolicy,
+    effect: EffectPolicy,
+    adjudication_share: float = 0.0,
 ) -> EvidenceStrength:
     """Grade one effect and say why; `units` are those that `summary` was made from.
 
@@ -79,7 +85,7 @@ def grade_evidence(
     if counter:
         of_roots = summary.n_units == summary.n_roots
         reasons.append(StrengthReason.HETEROGENEOUS if of_roots else StrengthReason.RUNS_DISAGREE)
-    if disputed_strata(units, strength, effect.confidence, summary.equivalence_margin):
+    if disputed_strata(units, strength, effect.confidence, summary.equivalence_margin, adjudication_share):
         grade = Grade.CONTESTED
         reasons.insert(0, StrengthReason.STRATUM_DISAGREES)
     return EvidenceStrength(
@@ -94,24 +100,33 @@ def grade_evidence(
 
 
 def disputed_strata(
-    units: Sequence[EffectUnit], strength: StrengthPolicy, confidence: float, margin: float
+    units: Sequence[EffectUnit],
+    strength: StrengthPolicy,
+    confidence: float,
+    margin: float,
+    adjudication_share: float = 0.0,
 ) -> tuple[str, ...]:
-    """Return the evaluation tasks whose seeds form two camps of opposite sign, sorted."""
+    """Return the evaluation tasks whose seeds form two camps of opposite sign, sorted.
+
+    A camp that makes up less than `adjudication_share` of its stratum's seeds no longer disputes it.
+    """
     return tuple(
         sorted(
             stratum.evaluation_task
             for unit in units
             for stratum in unit.strata
-            if _disagrees(stratum, strength.camp_seeds, confidence, margin)
+            if _disagrees(stratum, strength.camp_seeds, confidence, margin, adjudication_share)
         )
     )
 
 
-def _disagrees(stratum: StratumEffect, camp_seeds: int, confidence: float, margin: float) -> bool:
+def _disagrees(stratum: StratumEffect, camp_seeds: int, confidence: float, margin: float, share: float) -> bool:
     if not stratum.paired:
         return False
     gains = [delta for delta in stratum.deltas if delta > 0]
     losses = [-delta for delta in stratum.deltas if delta < 0]
+    if min(len(gains), len(losses)) < share * len(stratum.deltas):
+        return False
     return all(
         len(camp) >= camp_seeds and prediction_interval(camp, confidence).low > margin for camp in (gains, losses)
     )

@@ -126,13 +126,16 @@ class KnowledgeDistiller:
         covering = led.get(key) or self._committed.get((request.snapshot_id, key))
         if covering is not None:
             return Cover(covering)
+        whole = verdict.refines
+        heads = self._reader.variant_heads(request.item.namespace, [key] if whole is None else [key, whole])
         draft = DRAFTS[type(verdict)](
             namespace=request.item.namespace,
             now=now,
             snapshot_id=request.snapshot_id,
             policies=self._policies,
             verdict=verdict,
-            head=self._reader.variant_heads(request.item.namespace, [key]).get(key),
+            head=heads.get(key),
+            whole=None if whole is None else heads.get(whole),
         )
         covering = self._standing(draft) or self._decided(draft)
         if covering is not None:

@@ -64,6 +64,10 @@ class Judgement(Protocol):
         """The variant."""
 
     @property
+    def refines(self) -> ScopeVariantId | None:
+        """The variant that it is a part of, if it was drafted to split that one."""
+
+    @property
     def verdict(self) -> Verdict:
         """The decision with its reasons."""
 
@@ -81,7 +85,12 @@ V = TypeVar("V", bound=Judgement)
 
 @dataclass(frozen=True, kw_only=True)
 class Draft(ABC, Generic[V]):
-    """A verdict with all that its records need besides: where, when, under which policies, over which head."""
+    """A verdict with all that its records need besides: where, when, under which policies.
+
+    Attributes:
+        head: where the variant stands; None if it has no record yet.
+        whole: where the variant stands that this one refines; None if it refines none, or one without a record.
+    """
 
     namespace: str
     now: str
@@ -89,6 +98,7 @@ class Draft(ABC, Generic[V]):
     policies: Policies
     verdict: V
     head: Head | None
+    whole: Head | None = None
 
     @property
     @abstractmethod
@@ -172,30 +182,30 @@ class Draft(ABC, Generic[V]):
         return events
 
     def relations(self, memory: GovernedRecord | None, events: Sequence[LifecycleEvent]) -> list[MemoryRelation]:
-        """Return what the new record is to the one that made room for it."""
-        if memory is None or self.head is None or not events:
+        """Return what the new record is to the one that made room for it, and to the one that it refines."""
+        if memory is None or not events:
             return []
-        own, old = MemoryId(memory.id), MemoryId.check(self.head.memory_id)
+        own, starts = MemoryId(memory.id), events[-1]
         relations = [
-            self._relation(own, event.memory_id, RelationKind.SUPERSEDES, event)
+            self._relation((own, event.memory_id), RelationKind.SUPERSEDES, event)
             for event in events
             if event.event_type is EventType.SUPERSEDED
         ]
-        starts = events[-1]
-        undisputed = Disposition(self.head.disposition) in _CARRIED
-        if starts.event_type is EventType.PROMOTED_CONTESTED and undisputed:
-            first, second = sorted((own, old))
-            relations.append(self._relation(first, second, RelationKind.CONTESTS, starts))
+        undisputed = self.head is not None and Disposition(self.head.disposition) in _CARRIED
+        if self.head is not None and undisputed and starts.event_type is EventType.PROMOTED_CONTESTED:
+            first, second = sorted((own, MemoryId.check(self.head.memory_id)))
+            relations.append(self._relation((first, second), RelationKind.CONTESTS, starts))
+        if self.whole is not None:
+            ends = own, MemoryId.check(self.whole.memory_id)
+            relations.append(self._relation(ends, RelationKind.SCOPE_REFINES, starts))
         return relations
 
-    def _relation(
-        self, source: MemoryId, target: MemoryId, kind: RelationKind, event: LifecycleEvent
-    ) -> MemoryRelation:
+    def _relation(self, ends: tuple[MemoryId, MemoryId], kind: RelationKind, event: LifecycleEvent) -> MemoryRelation:
         return MemoryRelation(
             namespace=self.namespace,
             created_at=self.now,
-            source_memory_id=source,
-            target_memory_id=target,
+            source_memory_id=ends[0],
+            target_memory_id=ends[1],
             relation=kind,
             event_id=EventId(event.id),
             policy=self.policies.lifecycle.identity,

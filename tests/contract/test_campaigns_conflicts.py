@@ -14,11 +14,12 @@ from memory.evidence import Trial
 from memory.fsck import Code, fsck
 from records.appends import Proposal
 from records.base import Record
-from records.knowledge import DecisionKind, EventType, MemoryRelation, RelationKind
-from records.values import Disposition, Grade
+from records.knowledge import DecisionKind, EventType, LinkRelation, MemoryRelation, RelationKind
+from records.values import ActionKind, Disposition, Grade
 from tests.contract.test_campaigns import heads, require_clean
 from tests.contract.test_work_guards import Dishonest
 from tests.support.stack import GOOD, NULL, Stack, effects, quiet
+from tests.support.trials import digest
 
 UPHELD = (0.05, 0.052, 0.048)
 TURNED = (-0.05, -0.049, -0.053)
@@ -108,6 +109,53 @@ class TestTrueContradiction:
         stack.campaigns.project(quiet)
         liar = Unrelated(stack) if lacks == "relation" else Dishonest(stack, "memory-record", one_sided)
         return stack.campaigns.distil(stack.capture(), liar, quiet)
+
+
+class TestAdjudication:
+    def test_more_seeds_decide_and_the_contested_record_is_superseded(self, stack: Stack) -> None:
+        """Spec 10: another replacement, which ends the contested record before it starts; three camps of old remain."""
+        upheld(stack)
+        turned(stack)
+        (contested,) = heads(stack)
+        agreed = [0.05 + place / 10_000 for place in range(10)]
+        assert not stack.study("decides", seeds(stack, "decides", agreed, 10))
+        (head,) = heads(stack)
+        events = {event.id: event for event in stack.load("knowledge-lifecycle-event")}
+        begun = events[head.event_id]
+        ended = events[begun.expected_prior]
+        assert (ended.event_type, ended.memory_id) == (EventType.SUPERSEDED, contested.memory_id)
+        assert (begun.event_type, head.disposition) == (EventType.PROMOTED_ACTIVE, Disposition.ACTIVE)
+        (rule,) = [each for each in stack.load("memory-record") if each.id == head.memory_id]
+        against = [link for link in rule.links if link.relation is LinkRelation.CONTRADICTS]
+        assert len(against) == len(TURNED)
+        require_clean(stack)
+
+
+class TestScopeSplit:
+    def test_vrm_l03_an_environment_that_explains_the_difference_makes_two_variants(self, stack: Stack) -> None:
+        """Spec 10: different environments explain it, so the family gets two variants and the pooled rule ends."""
+        stack.study("here", effects(stack, "here", GOOD))
+        (pooled,) = stack.load("memory-record")
+        worse = {root: -delta for root, delta in zip("efgh", GOOD.values(), strict=True)}
+        elsewhere = digest("another environment")
+        assert not stack.study("there", effects(stack, "there", worse, environment_digest=elsewhere))
+        rules = {rule.scope.environment_digest: rule for rule in stack.load("memory-record") if rule.id != pooled.id}
+        assert {key: rule.action for key, rule in rules.items()} == {
+            digest("environment"): ActionKind.RECOMMEND,
+            elsewhere: ActionKind.AVOID,
+        }
+        assert {rule.family_id for rule in rules.values()} == {pooled.family_id}
+        refined = [each for each in stack.load("memory-relation") if each.relation is RelationKind.SCOPE_REFINES]
+        assert {(each.source_memory_id, each.target_memory_id) for each in refined} == {
+            (rule.id, pooled.id) for rule in rules.values()
+        }
+        assert {head.memory_id: head.disposition for head in heads(stack)} == {
+            pooled.id: Disposition.RETRACTED,
+            **{rule.id: Disposition.ACTIVE for rule in rules.values()},
+        }
+        last = stack.load("distillation-decision")
+        assert any("scope_split_required" in decision.reasons for decision in last)
+        require_clean(stack)
 
 
 class Unrelated:
