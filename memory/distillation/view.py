@@ -6,7 +6,7 @@ The cost of an item is that of its own stratum: the view holds which variant and
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.distillation.drafting import Judgement
@@ -43,7 +43,12 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A snapshot with its contrasts and verdicts."""
+    """A snapshot with its contrasts and verdicts.
+
+    Attributes:
+        strata: the members of each place; places: where an Experience is, widest scope first.
+        parts: the judged variants that refine one, by the variant that they split.
+    """
 
     snapshot: EvidenceSnapshot
     table: ContrastTable
@@ -51,6 +56,7 @@ class View:
     strata: Mapping[Place, tuple[ExperienceId, ...]]
     places: Mapping[ExperienceId, tuple[Place, ...]]
     members: frozenset[ExperienceId]
+    parts: Mapping[ScopeVariantId, tuple[ScopeVariantId, ...]]
 
     def find(self, experience_id: ExperienceId) -> Finding:
         """Return what becomes of one Experience under this snapshot (spec 4.14)."""
@@ -61,10 +67,19 @@ class View:
         judged = [place for place in self.places[experience_id] if place[0] in self.verdicts]
         return Finding(
             outcome=WorkOutcome.COVERED,
-            verdicts=tuple(self.verdicts[variant] for variant, _ in judged),
+            verdicts=tuple(self.verdicts[variant] for variant in self._spoken_for(judged)),
             read=tuple(sorted({member for place in judged for member in self.strata[place]})),
             refused=(),
         )
+
+    def _spoken_for(self, judged: Sequence[Place]) -> Iterable[ScopeVariantId]:
+        """Return the variants of these places, and all parts of one that is split.
+
+        A split is found by the evidence of one part and makes the others as well, whose own evidence was considered
+        when nothing told it apart.
+        """
+        variants = [variant for variant, _ in judged]
+        return dict.fromkeys([*variants, *(part for variant in variants for part in self.parts.get(variant, ()))])
 
     def _refusal(self, experience_id: ExperienceId) -> tuple[WorkOutcome, CandidateReason] | None:
         if experience_id not in self.members:
@@ -103,14 +118,24 @@ def read_view(reader: LedgerReader, snapshot_id: EvidenceSnapshotId, policy: Dis
         bundles.append(bundle)
     table = tabulate(bundles, policy)
     strata, places = _index(table)
+    verdicts = judge(table, policy)
     return View(
         snapshot=snapshot,
         table=table,
-        verdicts=judge(table, policy),
+        verdicts=verdicts,
         strata=strata,
         places=places,
         members=frozenset(wanted),
+        parts=_parts(verdicts),
     )
+
+
+def _parts(verdicts: Mapping[ScopeVariantId, Judgement]) -> dict[ScopeVariantId, tuple[ScopeVariantId, ...]]:
+    parts: dict[ScopeVariantId, list[ScopeVariantId]] = defaultdict(list)
+    for key, verdict in sorted(verdicts.items()):
+        if verdict.refines is not None:
+            parts[verdict.refines].append(key)
+    return {whole: tuple(keys) for whole, keys in parts.items()}
 
 
 def _index(

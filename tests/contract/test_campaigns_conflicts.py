@@ -127,10 +127,10 @@ class TestAdjudication:
         """Spec 10: another replacement, which ends the contested record before it starts; three camps of old remain."""
         upheld(stack)
         turned(stack)
-        (contested,) = heads(stack)
+        contested = scope_head(stack)
         agreed = [0.05 + place / 10_000 for place in range(10)]
         assert not stack.study("decides", seeds(stack, "decides", agreed, 10))
-        (head,) = heads(stack)
+        head = scope_head(stack)
         events = {event.id: event for event in stack.load("knowledge-lifecycle-event")}
         begun = events[head.event_id]
         ended = events[begun.expected_prior]
