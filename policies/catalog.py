@@ -27,6 +27,7 @@ from pydantic import ValidationError as PydanticError
 from records.canonical import canonical_bytes, domain_digest, normalise
 from records.decisions import AllowedAction
 from records.errors import InvalidInputError, NotFoundError
+from records.values import Knob as RecordedKnob
 
 KnobValue = StrictBool | StrictInt | StrictFloat | StrictStr
 Config = dict[str, KnobValue]
@@ -143,6 +144,11 @@ class InterventionCatalog(BaseModel):
             for name, knob in self.knobs.items()
         }
 
+    def registers(self, knob: RecordedKnob) -> bool:
+        """Tell whether a recorded change moves a knob of this catalog between two of its allowed values."""
+        texts = {setting.value for setting in self.settings.get(knob.name, ())}
+        return {knob.from_value, knob.to_value} <= texts
+
     def check_change(self, knob: str, value: object) -> None:
         """Refuse a value that `knob` may not take.
 
@@ -208,6 +214,13 @@ class InterventionCatalog(BaseModel):
 def value_text(value: object) -> str:
     """Return a knob value as the canonical JSON text that records hold."""
     return canonical_bytes(normalise(value)).decode()
+
+
+@lru_cache
+def packaged_catalogs() -> Mapping[str, InterventionCatalog]:
+    """Return every catalog that ships with the code, by its digest."""
+    catalogs = (load_catalog(path.stem) for path in sorted(_CATALOGS.glob("*.yaml")))
+    return {catalog.digest: catalog for catalog in catalogs}
 
 
 @lru_cache

@@ -45,9 +45,9 @@ class GuardrailEffect:
         return self.estimate.summary.n_units if self.estimate else 0
 
     @property
-    def harmed(self) -> bool:
-        """Whether the guardrail is shown to be harmed by more than its margin allows."""
-        return self.estimate is not None and self.estimate.summary.classification is Classification.HARMS
+    def classification(self) -> Classification | None:
+        """What the change is shown to do to it, against its margin; None where nothing was verified."""
+        return self.estimate.summary.classification if self.estimate else None
 
     @property
     def recorded(self) -> Guardrail:

@@ -7,8 +7,8 @@ Pure. Rules kept here:
   avoidance. A shown "no effect" is rejected and an uncertain one deferred: neither is ever active;
 - open contradiction goes before everything: what is contested is promoted as contested, never as active;
 - what a field explains is no rule for all: it is deferred, and its parts are judged;
-- a gain at the price of a guardrail is never recommended. It is no avoidance either, since the metric that the rule is
-  about did improve: no action follows from it, so it is rejected, and contested it asks to abstain. A gain whose
+- a trade is no rule. A gain at the price of a guardrail is never recommended, and a loss that buys a guardrail is never
+  an avoidance: no action follows from either, so it is rejected, and contested it asks to abstain. A gain whose
   guardrails were not looked at waits for them.
 """
 
@@ -104,8 +104,8 @@ def decide(
     8. interval clear of zero, or two units with nothing but the same sign: promoted provisional, development only;
     9. all else is uncertain: deferred, insufficient support.
 
-    A gain of lines 6 and 8 is rejected if a guardrail is harmed, and deferred with missing_guardrail_evidence if one is
-    not verified in as many units as the rule needs.
+    A rule of lines 6 and 8 is rejected if it is a trade, and a gain deferred with missing_guardrail_evidence if a
+    guardrail is not verified in as many units as the rule needs.
 
     Raises:
         ValueError: there is an estimate but no gate result for it.
@@ -149,21 +149,23 @@ def _outcome(
 
 
 def _guarded(policy: DistillationPolicy, gate: GateResult, outcome: _Outcome, around: Circumstances) -> _Outcome:
-    if outcome not in (_ACTIVE, _PROVISIONAL) or gate.claim is not Claim.IMPROVES:
+    if outcome not in (_ACTIVE, _PROVISIONAL):
         return outcome
-    if any(guard.harmed for guard in around.guardrails):
+    if _is_trade(gate.claim, around):
         return _NO_ACTION
     support = policy.support
     needed = support.active_units if outcome is _ACTIVE else support.provisional_units
-    return _UNGUARDED if any(guard.n_units < needed for guard in around.guardrails) else outcome
+    unguarded = gate.claim is Claim.IMPROVES and any(guard.n_units < needed for guard in around.guardrails)
+    return _UNGUARDED if unguarded else outcome
+
+
+def _is_trade(claim: Claim, around: Circumstances) -> bool:
+    """Tell whether the metric and a guardrail are shown to have moved opposite ways."""
+    opposite = {Claim.IMPROVES: Classification.HARMS, Claim.HARMS: Classification.IMPROVES}.get(claim)
+    return opposite is not None and any(guard.classification is opposite for guard in around.guardrails)
 
 
 def _action(claim: Claim, around: Circumstances) -> ActionKind:
-    match claim:
-        case Claim.IMPROVES:
-            harmed = any(guard.harmed for guard in around.guardrails)
-            return ActionKind.ABSTAIN if harmed else ActionKind.RECOMMEND
-        case Claim.HARMS:
-            return ActionKind.AVOID
-        case Claim.NOTHING:
-            return ActionKind.ABSTAIN
+    if claim is Claim.NOTHING or _is_trade(claim, around):
+        return ActionKind.ABSTAIN
+    return ActionKind.RECOMMEND if claim is Claim.IMPROVES else ActionKind.AVOID
