@@ -1,8 +1,8 @@
 """The evidence links of a verdict: every run of both sides is cited, and what it says of the rule (VRM-W07).
 
 Pure. A link goes from a changed run to one baseline that it was compared with. Of a pair, the changed run is linked to
-each of the reruns of its baseline. Of two unpaired arms, runs are linked one to one in the order of their evidence, which
-no repetition changes, and the shorter arm comes round again, so that every run of both is in a link and none is in more
+each of the reruns of its baseline. Of two unpaired arms, runs are linked one to one in the order of their evidence,
+which no repetition changes, and the shorter arm comes round again: every run of both is in a link, and none is in more
 than it must.
 """
 
