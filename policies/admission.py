@@ -1,7 +1,9 @@
 """Which runs a rule may be drafted from at all (spec 11, steps 3 and 8).
 
 Pure. A run whose drafting inputs name the private evaluator would carry it into a rule that actors read; a change that
-was made where no knob is decided has no decision point to speak at. Version 1 of the policy asks neither.
+was made where no knob is decided has no decision point to speak at, and one that the governing catalog does not
+register is no typed action. A catalog that does not ship with the code is known by its digest alone: whether it
+registers a change is asked where the change would be applied. Version 1 of the policy asks none of this.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from policies.catalog import packaged_catalogs
 from policies.distillation_policy import CandidateReason, DistillationPolicy
 from records.evidence import VerifiedEvidenceBundle
 
@@ -20,6 +23,9 @@ def refusal(bundle: VerifiedEvidenceBundle, policy: DistillationPolicy) -> Candi
         return None
     if bundle.intervention.decision_point not in policy.comparison.decision_points:
         return CandidateReason.MISSING_DECISION_POINT
+    catalog, knob = packaged_catalogs().get(bundle.intervention.catalog_digest), bundle.intervention.knob
+    if catalog is not None and knob is not None and not catalog.registers(knob):
+        return CandidateReason.MISSING_TYPED_ACTION
     private = _named(bundle.contract.evaluator, bundle.contract.evaluator_digest)
     if any(private.search(text) for text in _drafting_inputs(bundle)):
         return CandidateReason.PRIVATE_EVALUATOR_DEPENDENCY

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from memory.distillation.drafting import Judgement
 from memory.evidence import resolve_bundles
@@ -22,6 +23,9 @@ from records.ingestion import EvidenceSnapshot, WorkOutcome
 from store.ledger.port import LedgerReader
 
 Place = tuple[ScopeVariantId, StratumId]
+
+_WAITS: Final = frozenset({CandidateReason.NON_COMPARABLE_EVIDENCE, CandidateReason.INSUFFICIENT_INDEPENDENT_SUPPORT})
+"""What further evidence could still make comparable."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,12 +88,9 @@ class View:
     def _refusal(self, experience_id: ExperienceId) -> tuple[WorkOutcome, CandidateReason] | None:
         if experience_id not in self.members:
             return WorkOutcome.NOT_COMPARABLE, CandidateReason.NON_COMPARABLE_EVIDENCE
-        if experience_id in self.table.duplicates:
-            return WorkOutcome.NO_CANDIDATE, CandidateReason.DUPLICATE_SUPPORT_UNIT
-        if experience_id in self.table.inert:
-            return WorkOutcome.NO_CANDIDATE, CandidateReason.GENERIC_OR_NON_ACTIONABLE
-        if experience_id not in self.places:
-            return WorkOutcome.NO_COMPARATOR, CandidateReason.NON_COMPARABLE_EVIDENCE
+        reason = self.table.why_not(experience_id)
+        if reason is not None:
+            return WorkOutcome.NO_COMPARATOR if reason in _WAITS else WorkOutcome.NO_CANDIDATE, reason
         if not any(variant in self.verdicts for variant, _ in self.places[experience_id]):
             return WorkOutcome.NO_CANDIDATE, CandidateReason.MISSING_EFFECT_ESTIMATE
         return None

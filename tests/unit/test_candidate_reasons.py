@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from policies.bundles import NotABundle, cross_validate
+from policies.catalog import load_catalog
 from policies.contrasts import tabulate
 from policies.distillation_policy import CandidateReason, StratumField
 from policies.verdicts import decide
@@ -158,3 +159,22 @@ class TestApart:
     def test_under_version_1_as_well(self) -> None:
         lonely = run("c", 0.6, seed=0, budget_class="large")
         assert list(tabulate([BEFORE, lonely], FIRST).apart.values()) == [(StratumField.BUDGET_CLASS,)]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("gamma", "scale", "auto"), CandidateReason.MISSING_TYPED_ACTION),
+        (("C", 1, 3), CandidateReason.MISSING_TYPED_ACTION),
+        (("learning_rate", 1, 2), CandidateReason.MISSING_TYPED_ACTION),
+        (("C", 1, 10), None),
+    ],
+)
+def test_a_change_that_its_catalog_does_not_register_is_no_typed_action(
+    change: tuple[str, object, object], reason: CandidateReason | None
+) -> None:
+    """`gamma` is fixed in the shipped catalog, `C` takes no 3 there, and it knows no learning rate."""
+    governed = {"catalog_digest": load_catalog("tabular-svm-v1").digest}
+    before = run("before", 0.5, seed=0, change=None, **governed)
+    assert left_out([before, run("after", 0.6, seed=0, change=change, **governed)]) is reason
+    assert left_out([BEFORE, run("elsewhere", 0.6, seed=0, change=change)]) is None

@@ -51,6 +51,16 @@ def test_a_gain_that_harms_a_guardrail_is_not_recommended() -> None:
     assert f"interval {centre - half:+.4g} to {centre + half:+.4g} over 5 units" in finding.detail
 
 
+def test_a_loss_that_buys_a_guardrail_is_no_avoidance() -> None:
+    """The mirror image: slower and better is a trade as well, for whoever reads it to decide."""
+    (verdict,) = verdicts(guarded([-each for each in HARM], gains=[-each for each in GAINS]))
+    assert verdict.verdict.reason_codes == (CandidateReason.GENERIC_OR_NON_ACTIONABLE,)
+    assert verdict.verdict.action is None
+    assert "guardrail_improves" in codes(verdict)
+    (alone,) = verdicts(guarded([0.0] * 5, gains=[-each for each in GAINS]))
+    assert alone.verdict.action is ActionKind.AVOID
+
+
 def test_the_guardrails_direction_says_what_harms() -> None:
     """The same numbers of a latency are a gain, and their opposite is a harm."""
     (better,) = verdicts(guarded(HARM, metric=LATENCY))
