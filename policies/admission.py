@@ -34,8 +34,11 @@ def refusal(bundle: VerifiedEvidenceBundle, policy: DistillationPolicy) -> Candi
 
 @lru_cache(maxsize=64)
 def _named(*names: str) -> re.Pattern[str]:
-    """Return what finds one of the names as a whole word; a name may have dots and dashes of its own."""
-    return re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, names))})(?![\w.-])")
+    """Return what finds one of the names as a whole word.
+
+    A dot or dash belongs to a longer name only between two of its parts; at the end of a sentence it does not.
+    """
+    return re.compile(rf"(?<!\w)(?<!\w[.-])(?:{'|'.join(map(re.escape, names))})(?!\w|[.-]\w)")
 
 
 def _drafting_inputs(bundle: VerifiedEvidenceBundle) -> Iterator[str]:

@@ -49,8 +49,10 @@ def at_point(point: DecisionPoint) -> Any:
 
 
 def told_by(evaluator: str) -> Any:
-    """Return a changed run whose mechanism names the evaluator."""
-    return run("c", 0.6, seed=0, mechanism=f"scored-by:{evaluator}")
+    """Return a changed run whose hypothesis names the evaluator among its conditions."""
+    made = run("c", 0.6, seed=0)
+    hypothesis = made.hypothesis.model_copy(update={"conditions": (f"scored by {evaluator}",)})
+    return made.model_copy(update={"hypothesis": hypothesis})
 
 
 BEFORE = run("b", 0.5, seed=0, change=None)
@@ -106,8 +108,15 @@ def test_a_compared_run_needs_no_excuse() -> None:
     assert left_out([BEFORE, at_point(DecisionPoint.EXPERIMENT_DESIGN)]) is None
 
 
-def test_a_name_that_only_contains_the_evaluators_is_not_the_evaluators() -> None:
-    assert left_out([BEFORE, told_by(make_contract().evaluator + "_of_ours")]) is None
+@pytest.mark.parametrize("text", ["{}_of_ours", "{}-2", "{}.client", "our.{}", "my-{}", "my{}"])
+def test_a_name_that_only_contains_the_evaluators_is_not_the_evaluators(text: str) -> None:
+    assert left_out([BEFORE, told_by(text.format(make_contract().evaluator))]) is None
+
+
+@pytest.mark.parametrize("text", ["{}.", "{}...", "({})", "{}-", "-{}", "says {}, 0.7", "{}: yes", "...{}"])
+def test_punctuation_around_it_does_not_hide_the_evaluator(text: str) -> None:
+    told = told_by(text.format(make_contract().evaluator))
+    assert left_out([BEFORE, told]) is CandidateReason.PRIVATE_EVALUATOR_DEPENDENCY
 
 
 def test_a_change_that_changed_nothing_asks_for_no_action() -> None:
