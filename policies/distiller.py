@@ -32,6 +32,7 @@ from records.knowledge import EvidenceLink, Finding, LinkRelation
 from records.values import EffectEstimate, EvidenceStrength, Guardrail, Interval, MetricSpec
 
 DRAFTING_ADAPTER: Final = TEMPLATE
+"""Who words what has no drafting adapter of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,11 +97,7 @@ class LlmDrafting:
         Raises:
             InvalidInputError: the address is none, or no model is named.
         """
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.password:
-            raise InvalidInputError(
-                "--llm-url", url, "Give a base URL such as http://host:8000/v1, without a password."
-            )
+        _require_address(url)
         if not model.strip():
             raise InvalidInputError("--llm-model", model, "Name the model as the server does.")
         self._model = model
@@ -209,7 +205,7 @@ class LlmDrafting:
         return reason
 
 
-class _TooLargeError(Exception):
+class _TooLargeError(httpx2.TransportError):
     """More bytes than the limit."""
 
 
@@ -223,7 +219,7 @@ class _Bounded(httpx2.SyncByteStream):
         for chunk in self._stream:
             self._left -= len(chunk)
             if self._left < 0:
-                raise _TooLargeError
+                raise _TooLargeError("more bytes than allowed")
             if time.monotonic() > self._ends:
                 raise httpx2.ReadTimeout("the whole answer took too long")
             yield chunk
@@ -236,7 +232,7 @@ def _require_address(url: str) -> None:
     remedy = "Give a base URL such as http://host:8000/v1; a key goes into the environment, never into an address."
     try:
         parts = urlsplit(url)
-        sound = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError as error:
         raise InvalidInputError("--llm-url", str(error), remedy) from None
     if "@" in parts.netloc:
