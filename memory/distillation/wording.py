@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from policies.distiller import VariantVerdict
-from policies.drafting.wording import KnowledgeDraftingAdapter, StructuredTemplate, Wording, worded
+from policies.drafting.wording import REFUSED, KnowledgeDraftingAdapter, StructuredTemplate, Wording, worded
 from records.ids import EvidenceSnapshotId, ScopeVariantId
 
 
@@ -24,6 +26,14 @@ class Drafter:
     def identity(self) -> str:
         """The identity of the adapter, which batches name."""
         return self._adapter.identity
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many verdicts were worded by whom, and how many drafts were refused for which reason."""
+        found = Counter(wording.adapter for wording in self._worded.values())
+        codes = (finding.code for wording in self._worded.values() for finding in wording.findings)
+        found.update(code for code in codes if code.startswith(REFUSED))
+        return dict(sorted(found.items()))
 
     def word(self, snapshot_id: EvidenceSnapshotId, verdict: VariantVerdict) -> Wording:
         """Return the wording of a verdict under a snapshot."""

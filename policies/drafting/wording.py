@@ -11,13 +11,16 @@ Rules kept here:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from policies.distiller import VariantVerdict
 from policies.drafting.checks import WHY, DraftedText, RefusalReason, can_be_drafted, refusal
 from policies.drafting.facts import DraftFacts, facts_of
 from policies.drafting.template import TEMPLATE, plain_claim
 from records.knowledge import DecisionKind, Finding
+
+REFUSED: Final = "draft_refused_"
+"""With what the code of a finding about a refused draft begins."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def _refused(
     said: tuple[DraftFacts, Answer],
     reason: RefusalReason,
 ) -> Wording:
-    why = Finding(code=f"draft_refused_{reason.value}", detail=f"{adapter.identity}: {WHY[reason]}.")
+    why = Finding(code=f"{REFUSED}{reason.value}", detail=f"{adapter.identity}: {WHY[reason]}.")
     return Wording(claim=verdict.claim, adapter=TEMPLATE, findings=(why, _told(*said)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ Ask = Callable[..., tuple[Wording, ModelServer]]
 
 
 @pytest.fixture
-def ask() -> Iterator[Ask]:
+def ask() -> Ask:
     """Ask a server with a script for the wording of the gain; the promotion is that of the template, always."""
 
     def _ask(*script: Reply, limits: Limits = QUICK, exchanges: Exchanges | None = None) -> tuple[Wording, ModelServer]:
