@@ -64,7 +64,8 @@ def decided(stack: Stack) -> list[Any]:
     kept = []
     for rule in stack.load("memory-record"):
         kept += [rule.action, rule.effect, rule.strength, rule.mechanism, len(rule.links)]
-    kept += [(item.decision, item.reasons) for item in stack.load("distillation-decision")]
+    # Which variant comes first within a study depends on ids, and so on the namespace.
+    kept += sorted((item.decision.value, item.reasons) for item in stack.load("distillation-decision"))
     kept += [(item.event_type, item.disposition) for item in stack.load("knowledge-lifecycle-event")]
     return [*kept, stack.phases(), stack.counts()]
 
