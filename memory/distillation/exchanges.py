@@ -7,14 +7,14 @@ and what is damaged counts as missing. The key to the server is no part of it.
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from records.canonical import canonical_bytes, digest_bytes, domain_digest, parse_canonical
-from records.errors import InvalidRecordError
+from records.canonical import digest_bytes, domain_digest
 
 
 class Exchanges:
@@ -33,8 +33,8 @@ class Exchanges:
         """
         try:
             data = self._path(facts, adapter).read_bytes()
-            body = parse_canonical(data)
-        except (OSError, InvalidRecordError):
+            body = json.loads(data)
+        except (OSError, ValueError, RecursionError):
             return None
         if not isinstance(body, dict) or (body.get("facts"), body.get("adapter")) != (facts, adapter):
             return None
@@ -42,8 +42,13 @@ class Exchanges:
         return (answer, digest_bytes(data)) if isinstance(answer, str) else None
 
     def keep(self, facts: str, adapter: str, request: Any, answer: str) -> tuple[str, str]:
-        """Keep an exchange durably and return what `find` returns from now on: the first one kept."""
-        data = canonical_bytes({"facts": facts, "adapter": adapter, "request": request, "answer": answer})
+        """Keep an exchange durably and return what `find` returns from now on: the first one kept.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        body = {"facts": facts, "adapter": adapter, "request": request, "answer": answer}
+        data = json.dumps(body, sort_keys=True).encode()  # an answer need not be text that a record could hold
         path = self._path(facts, adapter)
         self._folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=self._folder, prefix=f"{path.name}.")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
@@ -95,9 +96,13 @@ class LlmDrafting:
             limits: how long, how often and how much.
 
         Raises:
-            InvalidInputError: the address is none, or no model is named.
+            InvalidInputError: the address is none, no model is named, or the key is no text for a header.
         """
         _require_address(url)
+        if not (key.isascii() and key.isprintable()):
+            raise InvalidInputError(
+                "key of the model's server", "not shown", "It has other characters than printable ASCII."
+            )
         if not model.strip():
             raise InvalidInputError("--llm-model", model, "Name the model as the server does.")
         self._model = model
@@ -136,10 +141,11 @@ class LlmDrafting:
         said = self._ask(messages)
         if isinstance(said, RefusalReason):
             return Answer(said)
-        if self._exchanges is None:
-            return Answer(_parsed(said))
-        answer, exchange = self._exchanges.keep(digest, identity, messages, said)
-        return Answer(_parsed(answer), exchange)
+        if self._exchanges is not None:
+            with suppress(OSError):  # a note that cannot be kept holds nothing up
+                said, exchange = self._exchanges.keep(digest, identity, messages, said)
+                return Answer(_parsed(said), exchange)
+        return Answer(_parsed(said))
 
     @property
     def _options(self) -> dict[str, Any]:

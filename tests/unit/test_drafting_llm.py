@@ -217,6 +217,17 @@ class TestExchanges:
         assert wording.claim == CLAIM
         assert len(server.asked) == 1
 
+    def test_a_note_that_cannot_be_kept_holds_nothing_up(self, ask: Ask, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        wording, _ = ask(GOOD_REPLY, exchanges=Exchanges(tmp_path / "file"))
+        assert wording.claim == CLAIM
+        assert "exchange " not in wording.findings[-1].detail
+
+    def test_an_answer_that_no_record_could_hold_is_kept_and_refused(self, ask: Ask, tmp_path: Path) -> None:
+        odd = completion(content(claim=CLAIM + "e\u0301"))
+        assert refused(ask(odd, exchanges=Exchanges(tmp_path))[0]) == "not_normalised"
+        assert refused(ask(GOOD_REPLY, exchanges=Exchanges(tmp_path))[0]) == "not_normalised"
+
     def test_of_two_at_once_the_first_stands(self, tmp_path: Path) -> None:
         mine, theirs = Exchanges(tmp_path), Exchanges(tmp_path)
         first = mine.keep("facts", "adapter", [], "first")
@@ -233,6 +244,13 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
         LlmDrafting(url, "m", KEY)
     assert caught.value.field == "--llm-url"
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["sk-\u00e9", "sk-1\nX-Other: 2"])
+def test_a_key_that_no_header_can_hold_is_refused_unshown(key: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        LlmDrafting("http://127.0.0.1:9/v1", "m", key)
+    assert "sk-" not in str(caught.value)
 
 
 def test_a_model_without_a_name_is_refused() -> None:

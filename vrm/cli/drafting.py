@@ -58,5 +58,5 @@ def drafter_of(draft: str, url: str | None, model: str | None, key_variable: str
     from vrm.bootstrap import home_of  # noqa: PLC0415
 
     exchanges = Exchanges(home_of().drafts)
-    with closing(LlmDrafting(url, model, os.environ.get(key_variable, ""), exchanges)) as adapter:
+    with closing(LlmDrafting(url, model, os.environ.get(key_variable, "").strip(), exchanges)) as adapter:
         yield Drafter(adapter)
