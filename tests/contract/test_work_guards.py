@@ -53,7 +53,7 @@ class Dishonest:
                 links |= {name: tuple(mended.get(each, each) for each in getattr(record, name))
                           for name in ("decision_ids", "memory_ids")}  # fmt: skip
             if getattr(record, "relation", None) is RelationKind.CONTESTS:
-                links = dict(zip(PAIR, sorted(links.get(name, getattr(record, name)) for name in PAIR), strict=True))
+                links |= dict(zip(PAIR, sorted(links.get(name, getattr(record, name)) for name in PAIR), strict=True))
             changed = record.model_copy(update=links)
             if record.kind.noun == self.noun:
                 changed = self.distort(changed, self.stack)
