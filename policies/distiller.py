@@ -2,7 +2,7 @@
 
 All contrasts of one task scope are judged together, because the gate corrects for having tried them all; each gets an
 effect with both intervals, a grade, a decision with reason codes, and its evidence links. Wording comes from a template
-over the structured facts (policies/drafting) and decides nothing.
+over the structured facts and decides nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Final
 
 from policies.contrasts import Contrast, ContrastTable, Variant
 from policies.distillation_policy import DistillationPolicy, Verdict, decide
-from policies.drafting.template import TEMPLATE, plain_claim, shown
 from policies.effects import Classification, EffectSummary, EffectUnit, effect_units, figure, summarise_effect
 from policies.gate import GateResult, family_gate
 from policies.statistics import Bounds, mean
@@ -29,10 +28,9 @@ from records.ids import (
     VerificationId,
 )
 from records.knowledge import EvidenceLink, Finding, LinkRelation
-from records.values import EffectEstimate, EvidenceStrength, Guardrail, Interval, MetricSpec
+from records.values import ActionKind, EffectEstimate, EvidenceStrength, Guardrail, Interval, MetricSpec
 
-DRAFTING_ADAPTER: Final = TEMPLATE
-"""Who words what has no drafting adapter of its own."""
+DRAFTING_ADAPTER: Final = "structured-template/v1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +92,10 @@ def _judge_family(family: list[Variant], policy: DistillationPolicy) -> dict[Sco
 def _judge_one(
     variant: Variant,
     units: tuple[EffectUnit, ...],
-    judged: tuple[EffectSummary, GateResult],
+    shown: tuple[EffectSummary, GateResult],
     policy: DistillationPolicy,
 ) -> VariantVerdict:
-    summary, gate = judged
+    summary, gate = shown
     strength = grade_evidence(summary, units, policy.strength, policy.effect)
     verdict = decide(policy, summary, gate, strength.grade, contradiction=False)
     effect = _estimate(variant, summary, gate)
@@ -109,14 +107,7 @@ def _judge_one(
         verdict=verdict,
         effect=effect,
         links=_links(variant, summary),
-        claim=plain_claim(
-            variant.target.knob,
-            variant.metric,
-            verdict.action,
-            no_effect=summary.classification is Classification.NO_EFFECT,
-            mean_delta=shown(summary.mean),
-            unit_count=summary.n_units,
-        ),
+        claim=_claim(variant, summary, verdict.action),
     )
 
 
@@ -196,6 +187,22 @@ def _relation(delta: float, mean_delta: float) -> LinkRelation:
     if delta == 0:
         return LinkRelation.TIES
     return LinkRelation.SUPPORTS if delta * mean_delta > 0 else LinkRelation.CONTRADICTS
+
+
+def _claim(variant: Variant, summary: EffectSummary, action: ActionKind | None) -> str:
+    knob, metric = variant.target.knob, variant.metric
+    roots = f"{summary.n_units} independent dataset root{'s' if summary.n_units > 1 else ''}"
+    size = f"{abs(summary.mean):.4f} {metric.unit}"
+    match action:
+        case ActionKind.RECOMMEND:
+            said = f"improves {metric.name} by {size}"
+        case ActionKind.AVOID:
+            said = f"worsens {metric.name} by {size}"
+        case _ if summary.classification is Classification.NO_EFFECT:
+            said = f"makes no difference to {metric.name} that matters ({summary.mean:+.4f} {metric.unit})"
+        case _:
+            said = f"is not shown to change {metric.name} ({summary.mean:+.4f} {metric.unit})"
+    return f"Changing {knob.name} from {knob.from_value} to {knob.to_value} {said}, on average over {roots}."
 
 
 def _gate_detail(gate: GateResult) -> str:

@@ -165,7 +165,8 @@ def _text(text: str, facts: DraftFacts, lengths: range) -> Iterable[RefusalReaso
         yield RefusalReason.INSTRUCTION
     if _OVERCLAIM.search(words):
         yield RefusalReason.OVERCLAIM
-    told = facts.numbers | set(_NUMBER.findall(facts.scope)) | {facts.knob.from_value, facts.knob.to_value}
+    known = f"{facts.scope} {facts.plain.replace(change_phrase(facts.knob), ' ')}"
+    told = facts.numbers | set(_NUMBER.findall(known)) | {facts.knob.from_value, facts.knob.to_value}
     if _NUMBER_WORDS.search(words) or not set(_NUMBER.findall(words)) <= told:
         yield RefusalReason.UNKNOWN_NUMBER
 

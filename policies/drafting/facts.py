@@ -14,7 +14,6 @@ from typing import Final
 
 from policies.distiller import VariantVerdict
 from policies.drafting.template import shown
-from policies.effects import Classification
 from records.fields import Name, Text
 from records.ids import ExperienceId
 from records.knowledge import LinkRelation
@@ -44,7 +43,7 @@ class DraftFacts(Model):
 
     Attributes:
         action: what the rule tells to do; None where nothing is promoted.
-        no_effect: whether the effect was shown to be smaller than what matters.
+        plain: the sentence that the template makes of the verdict.
         mechanism: the class that the rule belongs to; given, never drafted.
         scope: where the rule holds, in public attributes.
         mean_delta, mean_interval, prediction_interval, guardrails: signed, changed minus baseline, in each metric's
@@ -56,7 +55,7 @@ class DraftFacts(Model):
     knob: Knob
     metric: MetricSpec
     action: ActionKind | None
-    no_effect: bool
+    plain: Text
     mechanism: Name
     scope: Text
     mean_delta: Text
@@ -95,10 +94,10 @@ def facts_of(verdict: VariantVerdict) -> DraftFacts:
         knob=variant.target.knob,
         metric=variant.metric,
         action=verdict.verdict.action,
-        no_effect=verdict.summary.classification is Classification.NO_EFFECT,
+        plain=verdict.claim,
         mechanism=variant.mechanism,
         scope=variant.scope_description,
-        mean_delta=shown(verdict.summary.mean),
+        mean_delta=shown(float(effect.mean_delta)),
         mean_interval=_shown(effect.mean_interval),
         prediction_interval=_shown(effect.prediction_interval),
         guardrails=tuple(

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from policies.distiller import VariantVerdict
 from policies.drafting.checks import WHY, DraftedText, RefusalReason, can_be_drafted, refusal
 from policies.drafting.facts import DraftFacts, facts_of
-from policies.drafting.template import TEMPLATE, plain_claim
+from policies.drafting.template import TEMPLATE
 from records.knowledge import DecisionKind, Finding
 
 REFUSED: Final = "draft_refused_"
@@ -43,13 +43,13 @@ class KnowledgeDraftingAdapter(Protocol):
 
 
 class StructuredTemplate:
-    """The deterministic adapter: structured facts, one sentence."""
+    """The deterministic adapter: the one sentence that the facts make, whoever reads them."""
 
     identity = TEMPLATE
 
     def draft(self, facts: DraftFacts) -> Answer:
         """Return the sentence that the facts make."""
-        return Answer(DraftedText(claim=_plain(facts), mechanism_explanation="", experience_ids=facts.evidence_ids))
+        return Answer(DraftedText(claim=facts.plain, mechanism_explanation="", experience_ids=facts.evidence_ids))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ def worded(verdict: VariantVerdict, adapter: KnowledgeDraftingAdapter) -> Wordin
     if not isinstance(answer.draft, DraftedText):
         return _refused(verdict, adapter, (facts, answer), answer.draft)
     draft = answer.draft
-    if draft.claim == verdict.claim and not draft.mechanism_explanation:
+    if draft.claim == facts.plain and not draft.mechanism_explanation:
         return Wording(claim=draft.claim, adapter=adapter.identity)
     reason = refusal(draft, facts)
     if reason is not None:
@@ -94,14 +94,3 @@ def _told(facts: DraftFacts, answer: Answer) -> Finding:
     """Say which facts were told, and under which digest the exchange is kept."""
     kept = f", exchange {answer.exchange}" if answer.exchange else ""
     return Finding(code="draft_exchange", detail=f"facts {facts.canonical_digest}{kept}")
-
-
-def _plain(facts: DraftFacts) -> str:
-    return plain_claim(
-        facts.knob,
-        facts.metric,
-        facts.action,
-        no_effect=facts.no_effect,
-        mean_delta=facts.mean_delta,
-        unit_count=facts.unit_count,
-    )

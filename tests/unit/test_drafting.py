@@ -130,7 +130,7 @@ class TestFacts:
         bundles = pairs(GOOD)
         told = FACTS.as_json()
         assert set(told) == {
-            "knob", "metric", "action", "no_effect", "mechanism", "scope", "mean_delta", "mean_interval",
+            "knob", "metric", "action", "plain", "mechanism", "scope", "mean_delta", "mean_interval",
             "prediction_interval", "guardrails", "unit_count", "pair_count", "improved_count", "worsened_count",
             "tied_count", "grade", "evidence_ids", "evidence_count",
         }  # fmt: skip
