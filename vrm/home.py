@@ -75,6 +75,11 @@ class Home:
         return self.root / "drivers"
 
     @property
+    def drafts(self) -> Path:
+        """Folder of what models were asked and said about rules."""
+        return self.root / "drafts"
+
+    @property
     def reports(self) -> Path:
         """Folder of the pages that runs write."""
         return self.root / "reports"

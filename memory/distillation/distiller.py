@@ -21,8 +21,8 @@ from typing import Any, Final
 from memory.distillation.drafting import DRAFTS, Draft, Judgement
 from memory.distillation.policies import Policies
 from memory.distillation.view import Finding, View, read_view
+from memory.distillation.wording import Drafter
 from memory.ports import Clock
-from policies.distiller import DRAFTING_ADAPTER
 from records.appends import Proposal
 from records.base import Record
 from records.flows import Authority, Transition
@@ -78,11 +78,12 @@ class Cover:
 class KnowledgeDistiller:
     """Derives evidence-bounded proposals; performs no writes."""
 
-    def __init__(self, reader: LedgerReader, policies: Policies, clock: Clock) -> None:
-        """Read from the Ledger under pinned policies."""
+    def __init__(self, reader: LedgerReader, policies: Policies, clock: Clock, drafter: Drafter | None = None) -> None:
+        """Read from the Ledger under pinned policies; without a drafter the template words everything."""
         self._reader = reader
         self._policies = policies
         self._clock = clock
+        self._drafter = drafter or Drafter()
         self._views: dict[EvidenceSnapshotId, View] = {}
         self._committed: dict[tuple[EvidenceSnapshotId, ScopeVariantId], Covering] = {}
 
@@ -133,6 +134,7 @@ class KnowledgeDistiller:
             now=now,
             snapshot_id=request.snapshot_id,
             policies=self._policies,
+            drafter=self._drafter,
             verdict=verdict,
             head=heads.get(key),
             whole=None if whole is None else heads.get(whole),
@@ -174,7 +176,7 @@ class KnowledgeDistiller:
             experience_ids=read,
             distillation_policy=self._policies.distillation.identity,
             lifecycle_policy=self._policies.lifecycle.identity,
-            drafting_adapter=DRAFTING_ADAPTER,
+            drafting_adapter=self._drafter.identity,
         )
 
 

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from memory.distillation.policies import Policies
-from policies.distiller import DRAFTING_ADAPTER, VariantVerdict
+from memory.distillation.wording import Drafter
+from policies.distiller import VariantVerdict
+from policies.drafting.wording import Wording
 from policies.lifecycle_policy import LifecycleHead, PlannedEvent, plan_events
 from policies.verdicts import Verdict
 from records.appends import Head
@@ -96,6 +98,7 @@ class Draft(ABC, Generic[V]):
     now: str
     snapshot_id: EvidenceSnapshotId
     policies: Policies
+    drafter: Drafter
     verdict: V
     head: Head | None
     whole: Head | None = None
@@ -234,6 +237,11 @@ class RuleDraft(Draft[VariantVerdict]):
         variant = self.verdict.variant
         return family_id(self.namespace, variant.target, variant.metric.name, variant.mechanism)
 
+    @property
+    def wording(self) -> Wording:
+        """The words of Candidate and record; the same whenever it is asked for."""
+        return self.drafter.word(self.snapshot_id, self.verdict)
+
     def candidate(self) -> KnowledgeCandidate:
         """Return the untrusted candidate."""
         variant = self.verdict.variant
@@ -247,12 +255,12 @@ class RuleDraft(Draft[VariantVerdict]):
             scope=variant.scope,
             target=variant.target,
             mechanism=variant.mechanism,
-            claim=self.verdict.claim,
+            claim=self.wording.claim,
             effect=self.verdict.effect,
             links=self.verdict.links,
-            drafting_adapter=DRAFTING_ADAPTER,
+            drafting_adapter=self.wording.adapter,
             policy=self.policies.distillation.identity,
-            findings=self.verdict.findings,
+            findings=(*self.verdict.findings, *self.wording.findings),
         )
 
     def record(self, candidate: Candidate) -> MemoryRecord:
@@ -269,7 +277,7 @@ class RuleDraft(Draft[VariantVerdict]):
             scope_description=variant.scope_description,
             target=variant.target,
             mechanism=variant.mechanism,
-            claim=self.verdict.claim,
+            claim=self.wording.claim,
             action=self.verdict.verdict.action or ActionKind.ABSTAIN,
             effect=self.verdict.effect,
             strength=self.verdict.strength,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from vrm.cli import (
+    audit,
     bench,
     chaos,
     erase,
@@ -60,3 +61,4 @@ app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(runs.app, name="runs")
 app.add_typer(bench.app, name="bench")
+app.add_typer(audit.app, name="audit")

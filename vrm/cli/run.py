@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vrm.cli.drafting import KEY_VARIABLE, TEMPLATE, DraftBy, LlmKeyVariable, LlmModel, LlmUrl, drafter_of
 from vrm.cli.output import AsJson, Namespace, command, console, show_json, show_rows, show_title
 from vrm.home import DEFAULT_NAMESPACE
 
@@ -72,14 +73,30 @@ def import_table(
 
 
 @command
-def distil(namespace: Namespace = DEFAULT_NAMESPACE, as_json: AsJson = False) -> None:
+def distil(
+    namespace: Namespace = DEFAULT_NAMESPACE,
+    *,
+    draft: DraftBy = TEMPLATE,
+    llm_url: LlmUrl = None,
+    llm_model: LlmModel = None,
+    llm_key_variable: LlmKeyVariable = KEY_VARIABLE,
+    as_json: AsJson = False,
+) -> None:
     """Distil what is waiting in a namespace, and compose a new Recall Input from the active rules.
+
+    With --draft llm a model words the rules that are promoted. It decides nothing, and what it says is taken only if
+    it says what was measured; a draft that fails or is refused leaves the plain sentence (docs/drafting.md).
 
     \b
     Examples:
       vrm distil
+      vrm distil --draft llm --llm-url http://127.0.0.1:8000/v1 --llm-model qwen3
     """  # noqa: D301  # as above
-    with _job(namespace, "full", quiet=as_json) as job:
+    with (
+        drafter_of(draft, llm_url, llm_model, llm_key_variable) as drafter,
+        _job(namespace, "full", quiet=as_json) as job,
+    ):
+        job.drafter = drafter
         from vrm.mainjob import steps  # noqa: PLC0415  # as above
         from vrm.mainjob.run import recover  # noqa: PLC0415
 
@@ -87,10 +104,8 @@ def distil(namespace: Namespace = DEFAULT_NAMESPACE, as_json: AsJson = False) ->
         waiting = len(job.campaigns.waiting())
         steps.distil(job, steps.capture(job))
         recall_input_id = steps.recall_input(job)
-    _tell(
-        {"recovered": recovered, "distilled": waiting, "recall_input": recall_input_id},
-        as_json=as_json,
-    )
+    found = {"recovered": recovered, "distilled": waiting, "recall_input": recall_input_id}
+    _tell(found if drafter is None else found | {"worded": drafter.outcomes}, as_json=as_json)
 
 
 @contextmanager

@@ -15,11 +15,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from actors.fits import Folders
 from actors.handles import Owners
 from actors.settings import now
-from memory.campaigns import CampaignPorts, Campaigns, Failure
+from memory.campaigns import CampaignPorts, Campaigns, DistillerPort, Failure
 from memory.closure import ClosurePorts, RunClosure
 from memory.commands import RunCommands
 from memory.dead_letters import DeadLetters
+from memory.distillation.distiller import KnowledgeDistiller
 from memory.distillation.policies import Policies
+from memory.distillation.wording import Drafter
 from memory.leasing import Leasing
 from memory.ports import all_good
 from memory.recovery import Reads, Recovery
@@ -31,6 +33,7 @@ from records.base import Record
 from records.errors import VrmError
 from records.flows import Transition
 from records.runtime import Command, RunBody, activity_id
+from records.values import CampaignProfile
 from vrm.bootstrap import Stores
 from vrm.mainjob.plan import PROFILE, Round
 
@@ -41,6 +44,8 @@ class Job:
 
     Attributes:
         holder: the name under which this driver holds leases (`vrm.mainjob.driver`).
+        drafter: who words rules, in this process, which alone knows the key to a model; None leaves the words to the
+            template, and the work to the pool.
     """
 
     stores: Stores
@@ -52,6 +57,7 @@ class Job:
     seconds: dict[str, float] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     quiet: bool = False
+    drafter: Drafter | None = None
 
     @property
     def namespace(self) -> str:
@@ -96,7 +102,20 @@ class Job:
             clock=now,
             holder=self.holder,
         )
-        return Campaigns(ports, self.policies, PROFILE, self.namespace)
+        return Campaigns(ports, self.policies, self.profile, self.namespace)
+
+    @property
+    def profile(self) -> CampaignProfile:
+        """The profile of the campaigns that this job admits."""
+        adapter = PROFILE.drafting_adapter if self.drafter is None else self.drafter.identity
+        return CampaignProfile(**(PROFILE.as_json() | {"drafting_adapter": adapter}))
+
+    @cached_property
+    def distillers(self) -> DistillerPort:
+        """Who proposes: the pool, or this process if it drafts."""
+        if self.drafter is None:
+            return self.owners.distillers
+        return KnowledgeDistiller(self.stores.ledger, self.policies, now, self.drafter)
 
     @property
     def dead_letters(self) -> DeadLetters:

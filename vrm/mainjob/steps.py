@@ -97,7 +97,7 @@ def distil(job: Job, snapshot_id: EvidenceSnapshotId) -> None:
     with job.step("Distillation: propose, grant, append", len(job.campaigns.waiting())) as advance:
 
         def leaves_work() -> bool:
-            failures = job.campaigns.distil(snapshot_id, job.owners.distillers, advance)
+            failures = job.campaigns.distil(snapshot_id, job.distillers, advance)
             buried = job.dead_letters.bury(failures)
             job.failures = [each for each in failures if each.subject not in buried]
             return bool(job.campaigns.waiting())
