@@ -2,8 +2,8 @@
 
 Rules kept here:
 
-- every reason code that anything in the write path gives has an answer here: those of candidates, of the gate, and those
-  of receipts and work items, which `Hold` lists; a code from outside is said to be unknown, never explained away;
+- every reason code that the write path gives has an answer here: those of candidates, of the gate, and those of
+  receipts and work items, which `Hold` lists; a code from outside is said to be unknown, never explained away;
 - a remedy says what would change the answer, with the figures that were decided on; where nothing would, it says so;
 - how many more units are needed is an estimate (policies.sample_size), is called a rough one, and decides nothing.
 """
@@ -93,18 +93,16 @@ def remedy(code: Code, facts: Facts) -> str:
 def remedy_of(text: str, facts: Facts) -> str:
     """Return the same for a code as a record holds it."""
     code = code_of(text)
-    return (
-        f"The code {text} is of another vocabulary; no remedy is known for it." if code is None else remedy(code, facts)
-    )
+    return f"{text} is a code of another vocabulary; no remedy is known." if code is None else remedy(code, facts)
 
 
 def _said(words: str) -> Callable[[Facts], str]:
     return lambda _: words
 
 
-def _met(words: str, otherwise: str = "") -> Callable[[Facts], str]:
+def _met(words: str) -> Callable[[Facts], str]:
     """Return a remedy that begins with what was met, where something was."""
-    return lambda facts: f"Met: {'; '.join(facts.detail)}. {words}" if facts.detail else f"{otherwise}{words}"
+    return lambda facts: f"Met: {'; '.join(facts.detail)}. {words}" if facts.detail else words
 
 
 def _kind(facts: Facts) -> str:
@@ -149,10 +147,8 @@ def _more(found: Settling | None, units: int, noun: str) -> str:
         return f"At this mean and spread no number of {noun}s within reach would settle it."
     if found.units <= units:
         return f"One or two more {noun}s may settle it as {found.outcome}."
-    return (
-        f"Rough estimate: about {_counted(found.units - units, f'more {noun}')} at this mean and spread would settle it "
-        f"as {found.outcome} ({SOURCE})."
-    )
+    more = _counted(found.units - units, f"more {noun}")
+    return f"Rough estimate: about {more} at this mean and spread would settle it as {found.outcome} ({SOURCE})."
 
 
 def _family(facts: Facts) -> str:
@@ -230,8 +226,8 @@ _REMEDIES: Final[Mapping[Code, Callable[[Facts], str]]] = {
         "import the run with it."
     ),
     CandidateReason.MISSING_TRIAL_PROVENANCE: _met(
-        "It needs a Trial Provenance that ties observation, intervention and digests of source, configuration, data and "
-        "environment together; import the run with a source that declares them."
+        "It needs a Trial Provenance that ties observation, intervention and digests of source, configuration, data "
+        "and environment together; import the run with a source that declares them."
     ),
     CandidateReason.PRIVATE_EVALUATOR_DEPENDENCY: _said(
         "It rests on what only the evaluator may see. Run it again without, and verify that run."
@@ -296,8 +292,8 @@ _REMEDIES: Final[Mapping[Code, Callable[[Facts], str]]] = {
     Hold.CANCELLED: _met(
         "The campaign of its work item was cancelled, which is final. Import the run again within another namespace."
     ),
-    Hold.RETENTION_REVOKED: _said("Nothing completes it: retention denies it, or something that it is made of, for good."),
+    Hold.RETENTION_REVOKED: _said("Nothing completes it: it, or something that it is made of, was erased for good."),
     Hold.RULE_ENDED: _met(
-        "The rule that it stood behind has ended, and its successor does not rest on it; `vrm knowledge history` shows why."
+        "The rule that it stood behind has ended, and no successor rests on it; `vrm knowledge history` shows why."
     ),
 }  # fmt: skip

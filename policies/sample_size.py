@@ -47,7 +47,8 @@ def units_to_settle(mean: float, sd: float, margin: float, alpha: float) -> Sett
     """Return the smaller number of units, at least three, that would show an effect or show that it is none.
 
     Args:
-        mean: the mean effect as seen; sd: the sample standard deviation of units, both in the metric's unit.
+        mean: the mean effect as seen, in the metric's unit.
+        sd: the sample standard deviation of units, in the same unit.
         margin: the equivalence margin, in the same unit.
         alpha: one minus the coverage of the interval, or the level at which the effect is tested.
 
