@@ -21,8 +21,9 @@ from memory.distillation.view import View, read_view
 from memory.evidence import resolve_bundles
 from memory.retention import denials, named
 from policies.bundles import NotABundle
-from policies.completion import Facts, Hold, remedy_of
+from policies.completion import Facts, Hold, remedies
 from policies.distillation_policy import DistillationPolicy, distillation_policy
+from policies.distiller import VariantVerdict
 from records.base import Record
 from records.control import ControlEvent
 from records.evidence import Experience, VerifiedEvidenceBundle
@@ -44,6 +45,7 @@ from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerReader
 
 R = TypeVar("R", bound=Record)
+Live = tuple[Disposition, GovernedRecord]
 
 
 class State(StrEnum):
@@ -71,8 +73,8 @@ class Standing:
     """Where one Experience stands.
 
     Attributes:
-        codes: the reason codes that hold it back, the deciding one first; none behind a live rule.
-        remedies: what would complete it, one for each code, in their order; what is said twice is said once.
+        codes: the reason codes that hold it back, the deciding one first; none behind an active rule.
+        remedies: what would complete it, in the order of the codes.
         rules: the live records that rest on it.
         claim: what the covering Candidate claims.
         verdict: what the latest Evidence Snapshot makes of the contrast, where that is another thing than was decided.
@@ -110,8 +112,7 @@ def _standing(reading: _Reading, experience: Experience) -> Standing:
         return _held(reading, experience, State.ERASED, (Hold.RETENTION_REVOKED,))
     behind = reading.behind.get(key)
     if behind:
-        first = min(behind, key=lambda each: list(_LIVE).index(each[0]))
-        return _held(reading, experience, _LIVE[first[0]], (), rules=tuple(sorted(each[1] for each in behind)))
+        return _behind(reading, experience, behind)
     receipt = reading.receipts.get(key)
     if receipt is None:
         return _held(reading, experience, State.WAITING, (Hold.WITHOUT_RECEIPT,))
@@ -121,6 +122,17 @@ def _standing(reading: _Reading, experience: Experience) -> Standing:
         codes = receipt.reasons[:1] if given_up else _unqueued(receipt)
         return _held(reading, experience, state, codes, detail=receipt.reasons[1:])
     return _queued(reading, experience, receipt.work_item_id)
+
+
+def _behind(reading: _Reading, experience: Experience, behind: Sequence[Live]) -> Standing:
+    """Return the standing of an Experience that live records rest on; what is not active says why it is not."""
+    disposition, best = min(behind, key=lambda each: list(_LIVE).index(each[0]))
+    rules = tuple(sorted(str(record.id) for _, record in behind))
+    if disposition is Disposition.ACTIVE:
+        return _held(reading, experience, State.ACTIVE, (), rules=rules)
+    candidate, decision = reading.decided(str(best.candidate_id))
+    codes = () if decision is None else decision.reasons
+    return _held(reading, experience, _LIVE[disposition], codes, rules=rules, decision=decision, candidate=candidate)
 
 
 def _unqueued(receipt: ExperienceReceipt) -> tuple[str, ...]:
@@ -170,13 +182,12 @@ def _held(
     candidate: Candidate | None = None,
 ) -> Standing:
     facts = reading.facts(experience, candidate, tuple(detail))
-    told = (remedy_of(str(code), facts) for code in codes)
     return Standing(
         experience=experience,
         bundle=reading.bundle(experience),
         state=state,
         codes=tuple(str(code) for code in codes),
-        remedies=tuple(dict.fromkeys(told)),
+        remedies=remedies([str(code) for code in codes], facts),
         rules=rules,
         receipt=reading.receipts.get(str(experience.id)),
         disposition=disposition,
@@ -264,17 +275,17 @@ class _Reading:
         return self._causes[digest]
 
     @cached_property
-    def behind(self) -> Mapping[str, list[tuple[Disposition, str]]]:
+    def behind(self) -> Mapping[str, list[Live]]:
         """The live records that rest on an Experience, by its id."""
         heads = {head.memory_id: Disposition(head.disposition)
                  for head in self.reader.variant_heads(self.namespace).values()}  # fmt: skip
         live = {key: disposition for key, disposition in heads.items() if disposition in _LIVE}
-        found: dict[str, list[tuple[Disposition, str]]] = defaultdict(list)
+        found: dict[str, list[Live]] = defaultdict(list)
         for key, stored in self.reader.get_many(live).items():
             record = stored.load()
             if isinstance(record, GovernedRecord):
                 for part in _evidence(record):
-                    found[part].append((live[key], key))
+                    found[part].append((live[key], record))
         return found
 
     @cached_property
@@ -294,6 +305,10 @@ class _Reading:
             for key in self._decisions
             for part in _evidence(self._candidates[key])
         }
+
+    def decided(self, candidate_id: str) -> tuple[Candidate | None, DistillationDecision | None]:
+        """Return a candidate and the decision about it; neither, where an import left them out."""
+        return self._candidates.get(candidate_id), self._decisions.get(candidate_id)
 
     def covering(self, experience: Experience, candidate_id: str) -> tuple[Candidate, DistillationDecision]:
         """Return the last candidate that rests on an Experience, of the scope variant of the one that covers it."""
@@ -337,7 +352,8 @@ class _Reading:
         missing = (found.detail,) if isinstance(found, NotABundle) else ()
         seed = None if isinstance(found, NotABundle) else found.attempt.seed
         variant = None if candidate is None else ScopeVariantId(candidate.proposed_scope_variant_id)
-        verdict = None if variant is None or self.view is None else self.view.verdicts.get(variant)
+        judged = None if variant is None or self.view is None else self.view.verdicts.get(variant)
+        verdict = judged if isinstance(judged, VariantVerdict) else None
         return Facts(
             policy=self.policy,
             detail=detail or missing,

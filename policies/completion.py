@@ -10,7 +10,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -90,8 +90,16 @@ def remedy(code: Code, facts: Facts) -> str:
     return _REMEDIES[code](facts)
 
 
-def remedy_of(text: str, facts: Facts) -> str:
-    """Return the same for a code as a record holds it."""
+def remedies(codes: Sequence[str], facts: Facts) -> tuple[str, ...]:
+    """Return what would complete an Experience, for codes as records hold them, the deciding one first.
+
+    Where that one is a finding of its own, or says the same as all the others, nothing is said of the others.
+    """
+    told = codes[:1] if codes[:1] and codes[0] in _SETTLED else codes
+    return tuple(dict.fromkeys(_told(code, facts) for code in told))
+
+
+def _told(text: str, facts: Facts) -> str:
     code = code_of(text)
     return f"{text} is a code of another vocabulary; no remedy is known." if code is None else remedy(code, facts)
 
@@ -118,7 +126,7 @@ def _no_comparator(facts: Facts) -> str:
     if facts.apart is None:
         return f"No baseline{seed} in its stratum, or no change that uses it. {wanted}"
     if not facts.apart:
-        return f"No baseline{seed} in its stratum. {wanted}"
+        return f"No baseline{seed} in its stratum, which has baselines with other seeds. {wanted}"
     return f"No baseline{seed} in its stratum; the nearest one differs in {', '.join(facts.apart)}. {wanted}"
 
 
@@ -197,7 +205,7 @@ def _signs(facts: Facts) -> str:
     counts = (
         "" if gate is None else f": {gate.with_claim} with the claim, {gate.against_claim} against, {gate.ties} tied"
     )
-    return f"The mean is carried by a minority of the {facts.unit_noun}s{counts}. {_SPLIT_OR_MORE}"
+    return f"No majority of the {facts.unit_noun}s moves the way the mean does{counts}. {_SPLIT_OR_MORE}"
 
 
 def _untested(facts: Facts) -> str:
@@ -217,6 +225,9 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+_SETTLED: Final = frozenset(
+    {CandidateReason.GENERIC_OR_NON_ACTIONABLE.value, CandidateReason.DUPLICATE_SUPPORT_UNIT.value}
+)
 _MORE: Final = "Run the same change on more of them."
 _SPLIT_OR_MORE: Final = "Units of the same scope that agree would change this, or a declared attribute that splits it."
 
