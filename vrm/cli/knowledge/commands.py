@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -153,3 +154,33 @@ def why_not(
         show_json(found.as_json())
     else:
         answers.show_answer(console(), found, every=every)
+
+
+@app.command("plot", short_help="Draw the forest plot of a rule, or of every active one.")
+@command
+def plot(
+    context: typer.Context,
+    record_id: Annotated[str, typer.Argument(metavar="[ID]", help="Any unambiguous beginning of a rule's id.")] = "",
+    *,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write: .png, .svg or .pdf.")] = None,
+    every: Annotated[Path | None, typer.Option("--all", help="Folder for the plots of every active rule.")] = None,
+    form: Annotated[str, typer.Option("--format", help="Format of the files of --all.")] = "svg",
+    namespace: _Namespace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a forest plot: a row per effect unit, the mean with its interval, the prediction interval for a new unit.
+
+    \b
+    Examples:
+      vrm knowledge plot 3fa2 -o rule.png
+      vrm knowledge plot --all plots --format pdf
+    """  # noqa: D301  # as above
+    from vrm.cli.knowledge import forests  # noqa: PLC0415  # as above
+
+    wanted = forests.wanted(record_id, output, every, form)
+    with connection(context).stores() as stores, stores.ledger.reading() as reader:
+        drawn = list(forests.draw(reader, wanted, namespace))
+    if as_json:
+        show_json({"written": [{"id": key, "file": str(path)} for key, path in drawn]})
+    else:
+        typer.echo("\n".join(str(path) for _, path in drawn) or "No active rules.")
