@@ -27,6 +27,8 @@ class Hold(StrEnum):
     WITHOUT_RECEIPT = "without_receipt"
     INVALID_VERIFICATION = "invalid_verification"
     ATTESTED = "verification_attested"
+    PUBLISHED = "verification_published_record"
+    RECOMPUTED = "verification_recomputed"
     KIND_NOT_ADMITTED = "verification_kind_not_admitted"
     EVALUATION_CORPUS = "evaluation_corpus"
     BOUND_TO_AN_ARM = "bound_to_an_arm"
@@ -115,8 +117,8 @@ def _met(words: str) -> Callable[[Facts], str]:
 
 def _kind(facts: Facts) -> str:
     return (
-        "Its metric was taken from a log. Have an independent evaluator compute it again, and import it with that "
-        f"verification: only {facts.admitted} evidence may support active knowledge."
+        f"Only {facts.admitted} evidence may support active knowledge, and it was verified in another way. Have an "
+        "independent evaluator compute its metric again, and import it with that verification."
     )
 
 
@@ -279,6 +281,8 @@ _REMEDIES: Final[Mapping[Code, Callable[[Facts], str]]] = {
         "The evaluator found its result invalid. Repair what was violated and run it again; this run stays as it is."
     ),
     Hold.ATTESTED: _kind,
+    Hold.PUBLISHED: _kind,
+    Hold.RECOMPUTED: _kind,
     Hold.KIND_NOT_ADMITTED: _kind,
     Hold.EVALUATION_CORPUS: _said(
         "Nothing completes it: it was made for evaluation, and what evaluates memory never enters memory."
