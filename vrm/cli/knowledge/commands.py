@@ -11,7 +11,7 @@ from vrm.cli.connection import connection
 from vrm.cli.output import AsJson, command, console, progress, show_json, waiting_for
 
 app = typer.Typer(
-    help="Rules and procedures: list, show, history, plot; and what holds evidence back.",
+    help="Show rules and procedures, and what holds evidence back.",
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
