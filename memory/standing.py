@@ -27,7 +27,7 @@ from policies.distiller import VariantVerdict
 from records.base import Record
 from records.control import ControlEvent
 from records.evidence import Experience, VerifiedEvidenceBundle
-from records.ids import ScopeVariantId
+from records.ids import ExperienceId, ScopeVariantId
 from records.ingestion import (
     CaptureOperation,
     CompletionStatus,
@@ -181,7 +181,7 @@ def _held(
     decision: DistillationDecision | None = None,
     candidate: Candidate | None = None,
 ) -> Standing:
-    facts = reading.facts(experience, candidate, tuple(detail))
+    facts = reading.facts(experience, candidate, tuple(detail), compared=disposition is not None)
     return Standing(
         experience=experience,
         bundle=reading.bundle(experience),
@@ -346,20 +346,25 @@ class _Reading:
             return None
         return read_view(self.reader, type(snapshot).kind.id_class.check(snapshot.id), self.policy)  # type: ignore[arg-type]
 
-    def facts(self, experience: Experience, candidate: Candidate | None, detail: tuple[str, ...]) -> Facts:
-        """Return the facts behind a remedy."""
+    def facts(
+        self, experience: Experience, candidate: Candidate | None, detail: tuple[str, ...], *, compared: bool
+    ) -> Facts:
+        """Return the facts behind a remedy; `compared` tells whether a snapshot was looked through for comparators."""
         found = self.bundles[str(experience.id)]
         missing = (found.detail,) if isinstance(found, NotABundle) else ()
         seed = None if isinstance(found, NotABundle) else found.attempt.seed
         variant = None if candidate is None else ScopeVariantId(candidate.proposed_scope_variant_id)
         judged = None if variant is None or self.view is None else self.view.verdicts.get(variant)
         verdict = judged if isinstance(judged, VariantVerdict) else None
+        key, table = ExperienceId(experience.id), self.view.table if compared and self.view is not None else None
+        apart = None if table is None else table.apart.get(key)
         return Facts(
             policy=self.policy,
             detail=detail or missing,
             seed=seed,
-            summary=None if verdict is None else verdict.summary,
-            gate=None if verdict is None else verdict.gate,
+            apart=None if apart is None else tuple(each.value for each in apart),
+            failure=None if table is None else table.failed.get(key),
+            verdict=verdict,
         )
 
     def verdict_now(self, candidate: Candidate | None, decision: DistillationDecision) -> DecisionKind | None:

@@ -10,13 +10,16 @@ Rules kept here:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from policies.distillation_policy import CandidateReason, DistillationPolicy
-from policies.effects import EffectSummary
+from policies.distiller import VariantVerdict
+from policies.effects import Classification, EffectSummary, UncertaintyMethod
+from policies.failures import FailureClass
 from policies.gate import GateReason, GateResult
 from policies.sample_size import SOURCE, Settling, units_to_settle, units_to_show
 
@@ -56,22 +59,62 @@ class Facts:
         detail: what was met, in words: violations, parts that are missing, the cause of a failure.
         seed: the seed of the run.
         apart: the fields by which the run differs from the nearest baseline; None where that is not known.
-        summary: the effect of its contrast; gate: what the gate says of it. None where there is no contrast.
-        unit_noun: what one effect unit of the contrast is.
+        failure: why the run did not work; None if it did.
+        verdict: what is made of its contrast; None where there is no contrast.
     """
 
     policy: DistillationPolicy
     detail: tuple[str, ...] = ()
     seed: int | None = None
     apart: tuple[str, ...] | None = None
-    summary: EffectSummary | None = None
-    gate: GateResult | None = None
-    unit_noun: str = "dataset root"
+    failure: FailureClass | None = None
+    verdict: VariantVerdict | None = None
+
+    @property
+    def summary(self) -> EffectSummary | None:
+        """The effect of the contrast."""
+        return None if self.verdict is None else self.verdict.summary
+
+    @property
+    def gate(self) -> GateResult | None:
+        """What the gate says of it."""
+        return None if self.verdict is None else self.verdict.gate
+
+    @property
+    def of_one_task(self) -> bool:
+        """Whether the contrast speaks about one evaluation task."""
+        return self.verdict is not None and self.verdict.variant.of_one_task
+
+    @property
+    def units(self) -> int:
+        """How many units there are; of two unpaired arms, runs in the smaller one."""
+        if self.verdict is None:
+            return 0
+        welch = self.verdict.summary.method is UncertaintyMethod.WELCH
+        return self.verdict.variant.runs_per_arm if welch else self.verdict.summary.n_units
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of a unit that the interval of the mean was made with, in the metric's unit."""
+        part = None if self.summary is None else self.summary.part
+        return 0.0 if part is None else math.sqrt(part.variance * self.units)
+
+    @property
+    def noun(self) -> str:
+        """What a unit is."""
+        welch = self.summary is not None and self.summary.method is UncertaintyMethod.WELCH
+        return "run of each arm" if welch else "run" if self.of_one_task else "dataset root"
+
+    @property
+    def place(self) -> str:
+        """Where more units may come from."""
+        return "of the same evaluation task" if self.of_one_task else "of the same task scope"
 
     @property
     def needed(self) -> int:
         """How many units an active rule needs."""
-        return self.policy.support.active_units
+        runs = self.policy.comparison.instance_runs if self.policy.comparison and self.of_one_task else 0
+        return max(self.policy.support.active_units, runs)
 
     @property
     def admitted(self) -> str:
@@ -123,6 +166,9 @@ def _kind(facts: Facts) -> str:
 
 
 def _no_comparator(facts: Facts) -> str:
+    if facts.failure is not None:
+        said = f"The run did not work ({facts.failure.value}), so that it says nothing of its change."
+        return f"{said} Repair the cause, and run it again."
     seed = "" if facts.seed is None else f" with seed {facts.seed}"
     wanted = f"Run the baseline configuration{seed} in the same stratum."
     if facts.apart is None:
@@ -133,31 +179,27 @@ def _no_comparator(facts: Facts) -> str:
 
 
 def _support(facts: Facts) -> str:
-    summary, noun = facts.summary, facts.unit_noun
+    summary, noun = facts.summary, facts.noun
     if summary is None:
-        return f"An active rule needs {facts.needed} {noun}s of the same task scope."
-    missing = facts.needed - summary.n_units
+        return f"An active rule needs {_counted(facts.needed, noun)} {facts.place}."
+    missing = facts.needed - facts.units
     if missing > 0:
         more = _counted(missing, f"more {noun}")
-        return f"{summary.n_units} of {_counted(facts.needed, noun)}; needs {more} of the same task scope."
+        return f"{facts.units} of {_counted(facts.needed, noun)}; needs {more} {facts.place}."
     if summary.mean_interval is None or summary.mean_interval.clear_of_zero:
-        return f"{_counted(summary.n_units, noun)} are enough; what the gate holds against the effect decides."
+        return f"{_counted(facts.units, noun)} are enough; what the gate holds against the effect decides."
     low, high = summary.mean_interval.low, summary.mean_interval.high
     level = f"{100 * summary.confidence:g} %"
-    return f"The {level} interval of the mean, {low:+.4g} to {high:+.4g}, spans zero. {_estimate(facts, summary)}"
+    found = units_to_settle(summary.mean, facts.spread, summary.equivalence_margin, 1 - summary.confidence)
+    return f"The {level} interval of the mean, {low:+.4g} to {high:+.4g}, spans zero. {_more(found, facts)}"
 
 
-def _estimate(facts: Facts, summary: EffectSummary) -> str:
-    found = units_to_settle(summary.mean, summary.sd or 0.0, summary.equivalence_margin, 1 - summary.confidence)
-    return _more(found, summary.n_units, facts.unit_noun)
-
-
-def _more(found: Settling | None, units: int, noun: str) -> str:
+def _more(found: Settling | None, facts: Facts) -> str:
     if found is None:
-        return f"At this mean and spread no number of {noun}s within reach would settle it."
-    if found.units <= units:
-        return f"One or two more {noun}s may settle it as {found.outcome}."
-    more = _counted(found.units - units, f"more {noun}")
+        return f"At this mean and spread no number of {_plural(facts.noun)} within reach would settle it."
+    if found.units <= facts.units:
+        return f"One or two more {_plural(facts.noun)} may settle it as {found.outcome}."
+    more = _counted(found.units - facts.units, f"more {facts.noun}")
     return f"Rough estimate: about {more} at this mean and spread would settle it as {found.outcome} ({SOURCE})."
 
 
@@ -168,17 +210,20 @@ def _family(facts: Facts) -> str:
     said = f"Adjusted p {gate.adjusted_p:.2g} over a family of {gate.family_size}, above q {gate.q:g}."
     # What the adjustment multiplies p by now; with other results in the family it will be another factor.
     level = gate.q * gate.p_value / gate.adjusted_p
-    wanted = units_to_show(summary.mean, summary.sd or 0.0, level) if 0 < level < 1 else None
+    wanted = units_to_show(summary.mean, facts.spread, level) if 0 < level < 1 else None
     if wanted is None:
-        return f"{said} At this mean and spread no number of {facts.unit_noun}s within reach would lower it enough."
-    more = _counted(max(1, wanted - summary.n_units), f"more {facts.unit_noun}")
+        return f"{said} At this mean and spread no number of {_plural(facts.noun)} within reach would lower it enough."
+    more = _counted(max(1, wanted - facts.units), f"more {facts.noun}")
     return f"{said} Rough estimate: about {more} at this mean and spread would lower it enough ({SOURCE})."
 
 
-def _no_effect(facts: Facts) -> str:
-    summary = facts.summary
-    if summary is None:
+def _no_action(facts: Facts) -> str:
+    summary, verdict = facts.summary, facts.verdict
+    if summary is None or verdict is None:
         return "The change left the configuration as it was: no evidence can make a rule of it. Vary another knob."
+    harmed = [guard.finding.detail for guard in verdict.guardrails if guard.harmed]
+    if harmed and summary.classification is not Classification.NO_EFFECT:
+        return f"It gains at the price of a guardrail ({'; '.join(harmed)}): no action follows from that."
     interval = summary.mean_interval
     where = "" if interval is None else f" ({interval.low:+.4g} to {interval.high:+.4g})"
     return (
@@ -187,19 +232,29 @@ def _no_effect(facts: Facts) -> str:
     )
 
 
+def _guardrails(facts: Facts) -> str:
+    guards = () if facts.verdict is None else facts.verdict.guardrails
+    short = [f"{guard.metric.name} in {guard.n_units}" for guard in guards if guard.n_units < facts.needed]
+    counts = f" ({', '.join(short)} of {_counted(facts.needed, facts.noun)})" if short else ""
+    return f"Too few units have the guardrails of the contract verified on both sides{counts}. Verify them there."
+
+
 def _split(facts: Facts) -> str:
-    gate, noun = facts.gate, facts.unit_noun
+    gate, noun = facts.gate, facts.noun
+    if facts.verdict is not None and facts.verdict.split_by is not None:
+        name = facts.verdict.split_by.value
+        return f"{name} explains why the evidence disagrees: each of its values is judged by itself, and needs its own."
     counts = "" if gate is None else f" ({gate.with_claim} with it, {gate.against_claim} against, {gate.ties} tied)"
     return (
-        f"The mean is clear of zero, but {noun}s disagree{counts}. Declare a public attribute of the tasks that tells "
-        "them apart, so that each scope is judged by itself."
+        f"The mean is clear of zero, but {_plural(noun)} disagree{counts}. Declare a public attribute of the tasks "
+        "that tells them apart, so that each scope is judged by itself."
     )
 
 
 def _quantile(facts: Facts) -> str:
     gate = facts.gate
     figure = "" if gate is None else f" ({gate.guard_quantile:+.4g} beside a mean of {gate.mean:+.4g})"
-    return f"A quarter or more of the {facts.unit_noun}s do not move the way the mean does{figure}. {_SPLIT_OR_MORE}"
+    return f"A quarter or more of the {_plural(facts.noun)} do not move the way the mean does{figure}. {_SPLIT_OR_MORE}"
 
 
 def _signs(facts: Facts) -> str:
@@ -207,24 +262,27 @@ def _signs(facts: Facts) -> str:
     counts = (
         "" if gate is None else f": {gate.with_claim} with the claim, {gate.against_claim} against, {gate.ties} tied"
     )
-    return f"No majority of the {facts.unit_noun}s moves the way the mean does{counts}. {_SPLIT_OR_MORE}"
+    return f"No majority of the {_plural(facts.noun)} moves the way the mean does{counts}. {_SPLIT_OR_MORE}"
 
 
 def _untested(facts: Facts) -> str:
-    units = 0 if facts.summary is None else facts.summary.n_units
-    return f"{_counted(units, facts.unit_noun)}: below 3 there is no interval and no test. {_MORE}"
+    return f"{_counted(facts.units, facts.noun)}: below 3 there is no interval and no test. {_MORE}"
 
 
-def _contradiction(facts: Facts) -> str:
-    noun = facts.unit_noun
+def _contradiction(_facts: Facts) -> str:
     return (
-        f"Comparable runs of one {noun} disagree. Run a discriminating experiment in that stratum: more seeds, or the "
-        "condition that tells the two camps apart as a declared attribute."
+        "Comparable runs of one stratum disagree. Run a discriminating experiment there: more seeds, or the condition "
+        "that tells the two camps apart as a declared attribute."
     )
 
 
 def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun if number == 1 else _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    head, of, rest = noun.partition(" of ")
+    return f"{head}s{of}{rest}"
 
 
 _SETTLED: Final = frozenset(
@@ -256,13 +314,11 @@ _REMEDIES: Final[Mapping[Code, Callable[[Facts], str]]] = {
     CandidateReason.MISSING_TYPED_ACTION: _met(
         "It needs a typed Intervention: the one knob that was changed, from which value to which, within a catalog."
     ),
-    CandidateReason.GENERIC_OR_NON_ACTIONABLE: _no_effect,
+    CandidateReason.GENERIC_OR_NON_ACTIONABLE: _no_action,
     CandidateReason.MISSING_EFFECT_ESTIMATE: _said(
         "No pair of it has the primary metric verified on both sides; verify the metric of the run and of its baseline."
     ),
-    CandidateReason.MISSING_GUARDRAIL_EVIDENCE: _met(
-        "Verify the guardrail metrics of its contract on both sides of every pair."
-    ),
+    CandidateReason.MISSING_GUARDRAIL_EVIDENCE: _guardrails,
     CandidateReason.INSUFFICIENT_INDEPENDENT_SUPPORT: _support,
     CandidateReason.SCOPE_SPLIT_REQUIRED: _split,
     CandidateReason.TRUE_CONTRADICTION: _contradiction,
@@ -275,7 +331,7 @@ _REMEDIES: Final[Mapping[Code, Callable[[Facts], str]]] = {
     GateReason.ADJUSTED_P_ABOVE_Q: _family,
     GateReason.QUANTILE_DISAGREES: _quantile,
     GateReason.SIGNS_DISAGREE: _signs,
-    GateReason.INSIDE_MARGIN: _no_effect,
+    GateReason.INSIDE_MARGIN: _no_action,
     Hold.WITHOUT_RECEIPT: _said("Nobody has looked at it yet; the next round of its driver gives it a receipt."),
     Hold.INVALID_VERIFICATION: _met(
         "The evaluator found its result invalid. Repair what was violated and run it again; this run stays as it is."

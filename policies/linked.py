@@ -52,6 +52,7 @@ def linked_deltas(links: Iterable[LinkedRun]) -> tuple[PairedDelta, ...]:
                 seed=label,
                 baseline=mean(list((paired or arms[first.stratum_id]).values())),
                 changed=first.changed,
+                paired=bool(paired),
             )
         )
     return tuple(deltas)

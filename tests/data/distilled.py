@@ -29,7 +29,7 @@ from tests.data.stage import NOW, World
 from tests.data.tables import write_table
 from tests.data.world import PROFILE, Hosts
 
-POLICIES = Policies(distillation=distillation_policy("1"), lifecycle=lifecycle_policy())
+POLICIES = Policies(distillation=distillation_policy(), lifecycle=lifecycle_policy())
 
 
 class Distilled:

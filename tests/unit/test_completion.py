@@ -16,14 +16,14 @@ from policies.sample_size import SOURCE
 from records.evidence import VerificationKind
 from tests.unit.test_distiller import GOOD, pairs, verdicts
 
-POLICY = distillation_policy("1")
+POLICY = distillation_policy()
 NOTHING = Facts(policy=POLICY)
 CODES: list[Code] = [code for family in get_args(Code) for code in family]
 
 
 def facts(verdict: VariantVerdict) -> Facts:
     """Return what is known of a contrast."""
-    return Facts(policy=POLICY, summary=verdict.summary, gate=verdict.gate)
+    return Facts(policy=POLICY, verdict=verdict)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -84,7 +84,7 @@ def test_an_interval_that_spans_zero_gets_a_rough_estimate() -> None:
 def test_an_adjusted_p_is_told_with_its_family() -> None:
     verdict = verdicts(pairs({"a": 0.05, "b": -0.01, "c": 0.03, "d": 0.01}))["scaler"]
     gate = replace(verdict.gate, p_value=0.01, adjusted_p=0.08, family_size=18)
-    said = remedy(GateReason.ADJUSTED_P_ABOVE_Q, replace(facts(verdict), gate=gate))
+    said = remedy(GateReason.ADJUSTED_P_ABOVE_Q, facts(replace(verdict, gate=gate)))
     assert said.startswith("Adjusted p 0.08 over a family of 18, above q 0.05. Rough estimate: about ")
 
 

@@ -20,7 +20,7 @@ ROWS = (
 )
 FOREST = Forest(
     title="Changing a <b>knob</b> & more improves the metric.", subtitle="active: recommend", footer=("n = 3 units.",),
-    metric="balanced accuracy", unit="share", better_up=True, noun="root", rows=ROWS, mean=0.02,
+    metric="balanced accuracy", unit="share", better_up=True, noun="root", counted="pairs", rows=ROWS, mean=0.02,
     mean_interval=Bounds(-0.2, 0.24), mean_range=None, prediction=Bounds(-0.3, 0.34), level=0.95, margin=0.01,
 )  # fmt: skip
 

@@ -2,9 +2,9 @@
 
 Rules kept here:
 
-- one row per effect unit, largest effect first; the area of a mark grows with the pairs behind it; what supports the
-  rule, what contradicts it and what ties differ by shape as well as by colour (Okabe and Ito's, safe for colour-blind
-  readers);
+- one row per effect unit, largest effect first; the area of a mark grows with the pairs or runs behind it; what
+  supports the rule, what contradicts it and what ties differ by shape as well as by colour (Okabe and Ito's, safe for
+  colour-blind readers);
 - below them the mean with its interval as a diamond, and the prediction interval for one new unit as a bar, each named;
 - what lies outside the drawing is marked by an arrow at its edge; its figures stand beside it in any case. Only a unit
   far from the others is left outside, so that it does not squeeze them to a line;
@@ -42,7 +42,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForestRow:
-    """One effect unit; `seeds` are its single pairs, given where they disagree with each other."""
+    """One effect unit; `pairs` are the pairs or runs behind it, `seeds` its single pairs where they disagree."""
 
     label: str
     effect: float
@@ -59,7 +59,7 @@ class Forest:
     Attributes:
         title: the claim; subtitle: where the rule stands; footer: how the figures came about, line by line.
         metric: what the axis shows; unit: in which unit; better_up: whether larger is better.
-        noun: what one row is.
+        noun: what one row is; counted: what its mark is sized by.
         mean_range: the range of the units, where there is no interval of the mean.
         level: nominal coverage of every interval, as a share.
         margin: the equivalence margin; zero draws no band.
@@ -72,6 +72,7 @@ class Forest:
     unit: str
     better_up: bool
     noun: str
+    counted: str
     rows: tuple[ForestRow, ...]
     mean: float
     mean_interval: Bounds | None
@@ -215,7 +216,7 @@ def _prepare(axes: Axes, forest: Forest, inside: float) -> None:
     across = axes.get_yaxis_transform()
     axes.text(0, head, worse, transform=across, color=_MUTED, fontsize=7.5)
     axes.text(1, head, better, transform=across, color=_MUTED, fontsize=7.5, ha="right")
-    _cells(axes, head, (forest.noun, "pairs", "effect", f"{100 * forest.level:g} % interval"), color=_MUTED)
+    _cells(axes, head, (forest.noun, forest.counted, "effect", f"{100 * forest.level:g} % interval"), color=_MUTED)
     axes.legend(
         handles=list(_legend(forest)), loc="upper center", bbox_to_anchor=(0.5, -0.44 / inside), ncols=5, frameon=False,
         fontsize=7, handletextpad=0.3, columnspacing=1.2, borderaxespad=0,

@@ -27,6 +27,7 @@ from vrm.report.words import change, metric, scope
 
 _METHODS: Final = {
     "t-mean-and-prediction": "t interval of the mean over units, normal-theory prediction interval for a new unit",
+    "welch-unequal-variances": "Welch's interval of the difference of two arms, and prediction interval for a new run",
     "range-of-two-units": "two units, so that there is a range and no interval",
     "one-unit": "one unit, so that there is no interval",
 }
@@ -81,7 +82,8 @@ def forest_of(entry: Entry, pairs: Sequence[LinkedPair]) -> Forest:
     effect, policy = record.effect, distillation_policy(record.distillation_policy.version)
     of_one_task = record.scope.evaluation_task_id is not None
     mean, margin = float(effect.mean_delta), _margin(pairs)
-    rows = _runs(deltas, mean) if of_one_task else _roots(effect_units(deltas), mean, (policy, margin))
+    units = effect_units(deltas)
+    rows = _runs(units, deltas, mean) if of_one_task else _roots(units, mean, (policy, margin))
     own_range = None if effect.mean_interval is not None or effect.unit_count == 1 else effect.unit_range
     return Forest(
         title=record.claim,
@@ -91,6 +93,7 @@ def forest_of(entry: Entry, pairs: Sequence[LinkedPair]) -> Forest:
         unit=effect.metric.unit,
         better_up=effect.metric.direction is Direction.MAXIMIZE,
         noun="run" if of_one_task else "root",
+        counted="pairs" if effect.pair_count else "runs",
         rows=rows,
         mean=mean,
         mean_interval=_span(effect.mean_interval),
@@ -140,7 +143,7 @@ def _roots(
             ForestRow(
                 label=unit.root,
                 effect=unit.effect,
-                pairs=unit.n_pairs,
+                pairs=sum(len(stratum.deltas) for stratum in unit.strata),
                 side=_side(unit.effect, mean),
                 interval=_own_interval(unit, confidence),
                 seeds=seeds,
@@ -158,7 +161,15 @@ def _own_interval(unit: EffectUnit, confidence: float) -> Bounds | None:
     return Bounds(bounds.low, bounds.high)
 
 
-def _runs(deltas: tuple[PairedDelta, ...], mean: float) -> tuple[ForestRow, ...]:
+def _runs(units: tuple[EffectUnit, ...], deltas: tuple[PairedDelta, ...], mean: float) -> tuple[ForestRow, ...]:
+    """Return the rows of one evaluation task: its pairs or runs; its strata, where some of several are unpaired."""
+    strata = [stratum for unit in units for stratum in unit.strata]
+    if len(strata) > 1 and not all(stratum.paired for stratum in strata):
+        return tuple(
+            ForestRow(label=f"stratum {digits(each.evaluation_task, 8)}", effect=each.effect, pairs=len(each.deltas),
+                      side=_side(each.effect, mean))
+            for each in strata
+        )  # fmt: skip
     return tuple(
         ForestRow(label=f"seed {each.seed}", effect=each.delta, pairs=1, side=_side(each.delta, mean))
         for each in deltas
@@ -187,7 +198,10 @@ def _footer(record: MemoryRecord, *, whiskers: bool) -> Iterator[str]:
     unit = (
         "seed or run of one evaluation task" if of_one_task else "dataset root (tasks and seeds of a root are averaged)"
     )
-    yield f"n = {effect.unit_count} units from {effect.pair_count} pairs; a unit is one {unit}."
+    pairs = (
+        f"{effect.pair_count} pairs" if effect.pair_count else "unpaired runs, each beside the mean of its baselines"
+    )
+    yield f"n = {effect.unit_count} units from {pairs}; a unit is one {unit}."
     method = _METHODS.get(effect.method, effect.method)
     drawn = "; whiskers: t interval over the seeds or tasks of a root, from three on" if whiskers else ""
     yield f"Method: {method}{drawn}."
