@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import stdev, variance
 from typing import get_args
 
 import pytest
 
 from memory import campaigns, orphans, work_closure
 from policies.completion import Code, Facts, Hold, code_of, remedies, remedy
-from policies.distillation_policy import CandidateReason, distillation_policy
+from policies.distillation_policy import CandidateReason, ScopeField, distillation_policy
 from policies.distiller import VariantVerdict
+from policies.failures import FailureClass
 from policies.gate import GateReason
-from policies.sample_size import SOURCE
+from policies.sample_size import SOURCE, units_to_settle
 from records.evidence import VerificationKind
+from tests.unit.comparisons import arms, paired
+from tests.unit.comparisons import verdicts as compared
 from tests.unit.test_distiller import GOOD, pairs, verdicts
+from tests.unit.test_guardrails import HARM, guarded
 
 POLICY = distillation_policy()
 NOTHING = Facts(policy=POLICY)
@@ -108,3 +113,46 @@ def test_a_finding_of_its_own_hides_what_the_gate_held_against_it() -> None:
 def test_what_is_said_twice_is_said_once() -> None:
     codes = [CandidateReason.TRUE_CONTRADICTION.value, CandidateReason.ELIGIBLE_CONTESTED.value]
     assert len(remedies(codes, NOTHING)) == 1
+
+
+def test_one_task_asks_for_more_runs_of_that_task() -> None:
+    """Five pairs whose mean is zero, so that only a null can be shown; the spread is that of the pairs."""
+    instance = compared(paired((0.02, -0.02, 0.015, -0.016, 0.001)))[-1]
+    said = remedy(CandidateReason.INSUFFICIENT_INDEPENDENT_SUPPORT, facts(instance))
+    settled = units_to_settle(0.0, stdev((0.02, -0.02, 0.015, -0.016, 0.001)), 0.005, 0.05)
+    assert settled is not None
+    assert f"about {settled.units - 5} more runs at this mean and spread" in said
+
+
+def test_two_arms_ask_for_more_runs_of_each() -> None:
+    """The spread of a pair of runs is that of Welch's interval: sqrt((v1 / n1 + v2 / n2) * n) of the smaller arm."""
+    after, before = (0.55, 0.50, 0.53, 0.49, 0.54, 0.52), (0.50, 0.52, 0.51, 0.49, 0.505)
+    instance = compared(arms(after, before))[-1]
+    said = remedy(CandidateReason.INSUFFICIENT_INDEPENDENT_SUPPORT, facts(instance))
+    spread = ((variance(after) / 6 + variance(before) / 5) * 5) ** 0.5
+    settled = units_to_settle(sum(after) / 6 - sum(before) / 5, spread, 0.005, 0.05)
+    assert settled is not None
+    assert f"about {settled.units - 5} more runs of each arm at this mean and spread" in said
+
+
+def test_a_harmed_guardrail_is_the_price_that_is_told() -> None:
+    (verdict,) = compared(guarded(HARM))
+    (said,) = remedies([code.value for code in verdict.verdict.reason_codes], facts(verdict))
+    assert said.startswith("It gains at the price of a guardrail (accuracy -0.045 share, 95 % interval ")
+
+
+def test_guardrails_that_are_missing_are_counted() -> None:
+    (verdict,) = compared(guarded((0.01, 0.0, None, None, None)))
+    (said,) = remedies([code.value for code in verdict.verdict.reason_codes], facts(verdict))
+    assert "(accuracy in 2 of 3 dataset roots)" in said
+
+
+def test_what_did_not_work_has_no_comparator_to_look_for() -> None:
+    said = remedy(CandidateReason.NON_COMPARABLE_EVIDENCE, replace(NOTHING, failure=FailureClass.ENVIRONMENT))
+    assert said.startswith("The run did not work (environment)")
+
+
+def test_a_field_that_splits_is_named() -> None:
+    verdict = replace(verdicts(pairs(GOOD))["scaler"], split_by=ScopeField.ENVIRONMENT)
+    said = remedy(CandidateReason.SCOPE_SPLIT_REQUIRED, facts(verdict))
+    assert said.startswith("environment_digest explains why the evidence disagrees")

@@ -271,6 +271,22 @@ def test_plot_shows_the_units_that_were_decided_on(known: Distilled, rule: dict[
     assert " ".join(texts).count("Changing scaler") == 1
 
 
+def test_a_rule_of_one_task_has_a_row_for_each_of_its_pairs(tmp_path: Path) -> None:
+    made = Distilled(tmp_path)
+    gains = (0.05, 0.07, 0.03, 0.04, 0.06)
+    made.append(each for seed, gain in enumerate(gains) for each in pairs(made, {"a": gain}, seed))
+    made.ingest()
+    made.distil()
+    (rule,) = run(made.world, "list", "--json").json
+    assert rule["record"]["scope"]["evaluation_task_id"] is not None
+    run(made.world, "plot", rule["id"], "-o", str(tmp_path / "rule.svg"))
+    root = ET.parse(tmp_path / "rule.svg").getroot()  # noqa: S314  # it was drawn here
+    texts = ["".join(each.itertext()).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [text for text in texts if text.startswith("seed ")] == ["seed 1", "seed 4", "seed 0", "seed 3", "seed 2"]
+    assert {"mean of 5 runs", "one new run, predicted", "+0.0700", "+0.0500"} <= set(texts)
+    assert "5 units of one task, 5 pairs" in run(made.world, "show", rule["id"]).out
+
+
 def test_plot_all_draws_every_active_rule(known: Distilled, rule: dict[str, Any], tmp_path: Path) -> None:
     answer = run(known.world, "plot", "--all", str(tmp_path), "--format", "pdf")
     (path,) = tmp_path.iterdir()
