@@ -53,16 +53,19 @@ PROFILE = CampaignProfile(
 )
 
 
-class _Hosts:
+class Hosts:
     """The heads of every variant on one host."""
 
     def __init__(self, ledger: LedgerStore) -> None:
+        """Host them over a Ledger."""
         self._host = LifecycleHeads(ledger, "test")
 
     def reserve(self, namespace: str, plan: str, events: Sequence[LifecycleEvent]) -> Sequence[Reservation]:
+        """Take the variants of a plan's events."""
         return [self._host.reserve(namespace, plan, events)]
 
     def release(self, plan: str) -> None:
+        """Let go of a plan's variants."""
         self._host.release(plan)
 
 
@@ -78,7 +81,7 @@ def build_world(
     spine = Spine(artifacts, owner, CommitCoordinator(ledger, runtime, artifacts, "test"))
     world = World(ledger, runtime, artifacts, table, namespace, owner, spine)
     run_id = _import(world)
-    heads: HeadsPort = _Hosts(ledger)
+    heads: HeadsPort = Hosts(ledger)
     policies = Policies(distillation=distillation_policy(), lifecycle=lifecycle_policy())
     ports = CampaignPorts(
         ledger=ledger, runtime=runtime, artifacts=artifacts, owner=owner, spine=spine, heads=heads,

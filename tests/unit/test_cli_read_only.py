@@ -260,7 +260,8 @@ def test_an_error_is_one_block_and_never_a_traceback(command: tuple[str, ...]) -
 
 @pytest.mark.parametrize(
     "command",
-    [(), ("status",), ("fsck",), ("gc",), ("knowledge",), ("knowledge", "list"), ("knowledge", "show"), ("runs",),
+    [(), ("status",), ("fsck",), ("gc",), ("knowledge",),
+     *(("knowledge", name) for name in ("list", "show", "history", "why-not", "plot")), ("runs",),
      *(("runs", name) for name in ("list", "show", "pause", "resume", "cancel", "fail", "budget"))],
 )  # fmt: skip
 def test_help_has_examples(command: tuple[str, ...]) -> None:

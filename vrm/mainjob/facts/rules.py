@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from policies.distillation_policy import CandidateReason
-from policies.effects import EffectUnit, PairedDelta, effect_units
+from policies.effects import EffectUnit, effect_units
 from policies.gate import GateReason
+from policies.linked import LinkedRun, linked_deltas
 from records.knowledge import DistillationDecision, EvidenceLink, KnowledgeCandidate, LifecycleEvent, MemoryRecord
 from records.values import DecisionTarget, Disposition, EffectEstimate, Interval, MemoryScope
 from store.ledger.port import LedgerReader
@@ -47,8 +48,8 @@ class Knowledge:
         }
 
     @property
-    def families(self) -> Counter[tuple[str, str, str]]:
-        """How many contrasts of each task scope, contract and catalog have a p-value."""
+    def families(self) -> Counter[tuple[str, str | None, str, str]]:
+        """How many contrasts of each task scope or evaluation task, contract and catalog have a p-value."""
         judged = [self.candidates[each.candidate_id] for each in self.latest.values()]
         return Counter(_family(each.scope, each.target) for each in judged if each.effect.p_value is not None)
 
@@ -177,29 +178,29 @@ def _effect(
 
 def units_behind(links: Iterable[EvidenceLink], evidence: EvidenceIndex, metric: str) -> tuple[EffectUnit, ...]:
     """Return the effect on each root, recomputed from the verified metrics that the links point at."""
-    reruns: dict[tuple[str, int], int] = defaultdict(int)
-    pairs = []
-    for link in sorted(links, key=lambda each: each.experience_id):
-        attempt = evidence.attempts[evidence.experiences[link.experience_id].attempt_id]
-        before, after = (evidence.metric(each, metric) for each in (link.comparator_id, link.experience_id))
-        place = (str(link.stratum_id), attempt.seed)
-        label = f"{attempt.seed}#{reruns[place]}" if reruns[place] else str(attempt.seed)
-        reruns[place] += 1
+    runs = []
+    for link in links:
+        ids = (link.experience_id, link.comparator_id)
+        attempt, other = (evidence.attempts[evidence.experiences[each].attempt_id] for each in ids)
+        after, before = (evidence.metric(each, metric) for each in ids)
         if before is not None and after is not None:
-            pairs.append(
-                PairedDelta(
+            runs.append(
+                LinkedRun(
+                    stratum_id=str(link.stratum_id),
+                    changed_id=str(link.experience_id),
+                    baseline_id=str(link.comparator_id),
                     root=attempt.dataset_root,
-                    evaluation_task=str(link.stratum_id),
-                    seed=label,
-                    baseline=before,
+                    seed=attempt.seed,
+                    baseline_seed=other.seed,
                     changed=after,
+                    baseline=before,
                 )
             )
-    return effect_units(pairs)
+    return effect_units(linked_deltas(runs))
 
 
-def _family(scope: MemoryScope, target: DecisionTarget) -> tuple[str, str, str]:
-    return (str(scope.task_scope_id), scope.contract_digest, target.catalog_digest)
+def _family(scope: MemoryScope, target: DecisionTarget) -> tuple[str, str | None, str, str]:
+    return (str(scope.task_scope_id), scope.evaluation_task_id, scope.contract_digest, target.catalog_digest)
 
 
 def _change(target: DecisionTarget) -> Change:
