@@ -144,7 +144,9 @@ class RowReader:
         if seed is not None:
             return self._logged_seed(f"{where}: {seed}", named[seed])
         if run is not None and not re.fullmatch(NAME_PATTERN, named[run]):
-            raise InvalidSourceError(f"{where}: {run}", named[run], "Give the run's name in letters, digits and -_.:/+.")
+            raise InvalidSourceError(
+                f"{where}: {run}", named[run], "Give the run's name in letters, digits and -_.:/+."
+            )
         return run_seed(self._manifest.table_id, digest_bytes(data) if run is None else named[run])
 
     def _logged_seed(self, where: str, text: str) -> int:
