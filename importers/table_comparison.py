@@ -19,7 +19,7 @@ from typing import Final
 
 from importers.table_manifest import Comparison, RunManifest
 from importers.table_rows import Row
-from policies.catalog import Change, Config, InterventionCatalog
+from policies.catalog import Change, Config, InterventionCatalog, KnobValue
 from records.errors import InvalidSourceError
 
 
@@ -47,9 +47,9 @@ def compare(manifest: RunManifest, catalog: InterventionCatalog, rows: Sequence[
     """
     table = manifest.table.name
     compared = tuple(_WAYS[manifest.comparison](manifest, catalog, rows))
-    _once(table, ((row.line, _trial(catalog, row)) for row in rows), "the trial of line {} again")
+    _once(table, ((row.line, (*_setting(row), row.budget_class, row.arm, row.seed)) for row in rows), _AGAIN)
     _once(table, ((row.line, row.log) for row in rows if row.log is not None), "the log of line {} again")
-    _seeds(manifest, catalog, rows)
+    _seeds(manifest, rows)
     if manifest.comparison is Comparison.DEFAULTS and not manifest.arms:
         _baselines(manifest, catalog, rows)
     _runs(manifest, rows)
@@ -124,8 +124,12 @@ def _differing(before: Config, after: Config) -> tuple[str, ...]:
     return tuple(name for name in before if before[name] != after[name])
 
 
-def _trial(catalog: InterventionCatalog, row: Row) -> Hashable:
-    return (row.task, catalog.config_digest(row.config), row.budget_class, row.arm, row.seed)
+_Setting = tuple[str, tuple[tuple[str, KnobValue], ...]]
+_AGAIN: Final = "the trial of line {} again"
+
+
+def _setting(row: Row) -> _Setting:
+    return row.task, tuple(row.config.items())
 
 
 def _once(table: str, trials: Iterable[tuple[int, Hashable]], met: str) -> None:
@@ -136,17 +140,14 @@ def _once(table: str, trials: Iterable[tuple[int, Hashable]], met: str) -> None:
             raise InvalidSourceError(f"{table} line {line}", met.format(earlier), "Give it once.")
 
 
-def _seeds(manifest: RunManifest, catalog: InterventionCatalog, rows: Sequence[Row]) -> None:
-    seeds: dict[tuple[str, str], set[int]] = {}
-    lines: dict[tuple[str, str], int] = {}
+def _seeds(manifest: RunManifest, rows: Sequence[Row]) -> None:
+    found: dict[_Setting, dict[int, int]] = {}
     for row in rows:
-        setting = (row.task, catalog.config_digest(row.config))
-        seeds.setdefault(setting, set()).add(row.seed)
-        lines.setdefault(setting, row.line)
-    for setting, found in seeds.items():
-        missing = [seed for seed in manifest.seeds if seed not in found]
+        found.setdefault(_setting(row), {})[row.seed] = row.line
+    for (task, _), lines in found.items():
+        missing = [seed for seed in manifest.seeds if seed not in lines]
         if missing:
-            where, met = f"{manifest.table.name} line {lines[setting]}", f"{setting[0]} lacks seed {missing[0]} here"
+            where, met = f"{manifest.table.name} line {min(lines.values())}", f"{task} lacks seed {missing[0]} here"
             raise InvalidSourceError(where, met, "Give every declared seed of a setting.")
 
 
