@@ -238,15 +238,13 @@ fixed:
 """
 
 
-def _arff(folder: Path, text: str = _ARFF, **changed: Any) -> Path:
+def _arff(folder: Path, text: str = _ARFF) -> Path:
     roles = {"step": "knob", "sort": "knob", "deep": "knob", "trees": "knob", "score": "metric"}
     return write_runs(
-        folder, name="forest.arff", data=text.encode(), catalog_text=_ARFF_CATALOG,
-        **{
-            "rows": 4, "arms": [], "machines": {}, "comparison": "neighbours", "budget_class": "full",
-            "columns": [{"name": name, "role": role} for name, role in roles.items()],
-            "metrics": [{"spec": {"name": "score", "direction": "maximize", "unit": "share"}, "low": "0", "high": "1"}],
-        } | changed,
+        folder, name="forest.arff", data=text.encode(), catalog_text=_ARFF_CATALOG, rows=4, arms=[], machines={},
+        comparison="neighbours", budget_class="full",
+        columns=[{"name": name, "role": role} for name, role in roles.items()],
+        metrics=[{"spec": {"name": "score", "direction": "maximize", "unit": "share"}, "low": "0", "high": "1"}],
     )  # fmt: skip
 
 
