@@ -189,7 +189,7 @@ def test_only_arms_of_one_record_machine_and_length_are_compared(arms: Arms) -> 
             for run in contrast.baselines.runs:
                 assert names[run.experience.id][0] == record
                 found.add((record, names[run.experience.id][1], changed))
-            assert len(contrast.baselines.runs) == len(arms[names[contrast.baseline.experience.id]])
+            assert len(contrast.baselines.runs) == len(arms[names[contrast.baselines.runs[0].experience.id]])
     assert found == expected
 
 
