@@ -88,24 +88,24 @@ def _declared(path: Path) -> dict[str, object]:
     return {"name": path.name, "sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
 
 
-RUN_LINES = (
-    "record,arm,run,steps,loss,source,log",
-    *(
-        f"{record},{arm},{record}-{arm}-{run},{steps},{loss + run / 1000:.3f},{program * 64},{number:064x}"
-        for number, (record, arm, steps, loss, program, run) in enumerate(
-            (record, arm, steps, loss, program, run)
-            for record, arm, steps, loss, program in (
-                ("r1", "old", 10, 1.0, "a"),
-                ("r1", "new", 10, 0.9, "b"),
-                ("r1", "old-long", 20, 0.8, "a"),
-                ("r2", "base", 10, 1.1, "c"),
-                ("r2", "shorter", 9, 1.0, "d"),
-            )
-            for run in range(3)
-        )
-    ),
-)
-"""Two records of unpaired arms: r1 at two lengths, r2 with an arm that changes its length too."""
+def run_lines(runs: int = 3) -> list[str]:
+    """Return two records of unpaired arms: r1 at two lengths, r2 with an arm that changes its length too."""
+    arms = (
+        ("r1", "old", 10, 1.0, "a"),
+        ("r1", "new", 10, 0.9, "b"),
+        ("r1", "old-long", 20, 0.8, "a"),
+        ("r2", "base", 10, 1.1, "c"),
+        ("r2", "shorter", 9, 1.0, "d"),
+    )
+    lines = ["record,arm,run,steps,loss,source,log"]
+    for record, arm, steps, loss, program in arms:
+        for run in range(runs):
+            log = f"{len(lines) - 1:064x}"
+            lines.append(f"{record},{arm},{record}-{arm}-{run},{steps},{loss + run / 1000:.3f},{program * 64},{log}")
+    return lines
+
+
+RUN_LINES = tuple(run_lines())
 
 _RUN_CATALOG = """
 catalog_id: made-up-records
@@ -121,14 +121,20 @@ fixed: {}
 
 
 def write_runs(
-    folder: Path, lines: Sequence[str] = RUN_LINES, *, name: str = "runs.csv", data: bytes | None = None, **changed: Any
+    folder: Path,
+    lines: Sequence[str] = RUN_LINES,
+    *,
+    name: str = "runs.csv",
+    data: bytes | None = None,
+    runs: int = 3,
+    **changed: Any,
 ) -> Path:
     """Write a table of layout 2 whose manifest declares exactly what is there, except for what `changed` says."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes("".join(f"{line}\n" for line in lines).encode() if data is None else data)
     _put(folder / "catalog.yaml", changed.pop("catalog_text", _RUN_CATALOG))
     arms = [
-        {"record": record, "arm": arm, "knob": knob, "setting": setting, "machine": "box", "runs": 3}
+        {"record": record, "arm": arm, "knob": knob, "setting": setting, "machine": "box", "runs": runs}
         for record, arm, knob, setting in (
             ("r1", "old", "first", "old"),
             ("r1", "new", "first", "new"),
@@ -148,7 +154,7 @@ def write_runs(
         "verification": "published_record",
         "table": _declared(folder / name),
         "catalog": _declared(folder / "catalog.yaml"),
-        "rows": len(RUN_LINES) - 1,
+        "rows": 5 * runs,
         "columns": [{"name": col, "role": role} for col, role in zip(RUN_LINES[0].split(","), roles, strict=True)],
         "seeds": [],
         "domain": "made_up",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from importers.published_table import HPOBENCH_MLP, PublishedTable, read_published_table, trials
 from importers.table_manifest import Manifest, RunManifest
@@ -17,6 +18,7 @@ from records.errors import InvalidSourceError
 from store.artifacts import ArtifactStore
 from tests.data.tables import RUN_LINES, write_runs
 from tests.support.bad_input import every_bad_place, models, replaced
+from vrm.cli.app import app
 
 SHIPPED = sorted(path for path in HPOBENCH_MLP.parent.iterdir() if (path / "manifest.json").is_file())
 Edit = Callable[[list[str]], object]
@@ -147,6 +149,14 @@ def test_a_manifest_that_contradicts_itself_is_refused(tmp_path: Path, changed: 
     error = _refused(write_runs(tmp_path, **changed))
     assert error.field.startswith("manifest.json: RunManifest.")
     assert rule in error.remedy
+
+
+def test_the_command_names_the_place_before_anything_is_started(tmp_path: Path) -> None:
+    folder = write_runs(tmp_path, _edited(_cell(2, 4, "nan")))
+    result = CliRunner().invoke(app, ["import", "table", str(folder), "--json"], env={"VRM_HOME": "/nonexistent/vrm"})
+    assert result.exit_code == 2
+    told = json.loads(result.stdout)
+    assert (told["error"], told["field"], told["value"]) == ("InvalidSourceError", "runs.csv line 2: loss", "nan")
 
 
 def test_two_tasks_need_a_column(tmp_path: Path) -> None:
