@@ -52,9 +52,9 @@ def import_table(
 ) -> None:
     """Import a published table as evidence, every row a run; importing it again adds nothing.
 
-    The folder is read and checked whole first: a damaged file imports nothing. The manifest says what each column is for,
-    what a row is compared with, and whether rows are `published_record` evidence or only `attested`. The tables that ship
-    with the project, and what each of them shows, are described in docs/published-data.md.
+    The folder is read and checked whole first: a damaged file imports nothing. The manifest says what each column is
+    for, what a row is compared with, and whether rows are `published_record` evidence or only `attested`. The tables
+    that ship with the project, and what each of them shows, are described in docs/published-data.md.
 
     \b
     Examples:
