@@ -6,7 +6,8 @@ Rules kept here:
 - nothing in a trial depends on when or where it is imported: its times are the time of publication, its ids follow
   from manifest, catalog and row. Importing twice is a replay (docs/adr/0050);
 - each trial leaves two artifacts behind: the exact bytes of its row, and the table that the row stands in;
-- the machine and the libraries of the trainings are recorded as published, which is one environment for all rows.
+- a row names no more of its machine and libraries than was published. What was not told is one environment for all
+  rows; where records were made on machines of their own, rows of different records or machines are never compared.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from importers.table_reader import PublishedRow, PublishedTable, read_published_table
+from importers.table_comparison import Compared
+from importers.table_manifest import Arm
+from importers.table_reader import PublishedTable, read_published_table
 from memory.evidence import TaskIdentity, Trial
 from records.canonical import domain_digest
-from records.evidence import EvaluationContract, VerificationKind
+from records.evidence import EvaluationContract
 from records.runtime import RunBody
 from records.values import ArtifactRef
 from store.artifacts import ArtifactStore
@@ -39,23 +42,25 @@ HPOBENCH_MLP: Final = Path(__file__).parent / "data" / "hpobench_mlp"
 ROW: Final = "row"
 TABLE: Final = "table"
 _CSV: Final = "text/csv"
+_MEDIA: Final = {".csv": _CSV, ".gz": "application/gzip", ".arff": "text/x-arff"}
 
 
 def contract(table: PublishedTable, namespace: str) -> EvaluationContract:
-    """Return the Evaluation Contract of a table: its metric, and this reader as the evaluator."""
+    """Return the Evaluation Contract of a table: its metrics, and its reader as the evaluator."""
     manifest = table.manifest
+    primary, *guardrails = manifest.metrics
     return EvaluationContract(
         namespace=namespace,
         created_at=manifest.published_at,
         name=manifest.table_id,
         version=manifest.version,
         domain=manifest.domain,
-        primary_metric=manifest.metric,
-        guardrail_metrics=(),
-        metric_low=manifest.metric_low,
-        metric_high=manifest.metric_high,
+        primary_metric=primary.spec,
+        guardrail_metrics=tuple(metric.spec for metric in guardrails),
+        metric_low=primary.low,
+        metric_high=primary.high,
         equivalence_margin=manifest.equivalence_margin,
-        verification_kind=VerificationKind.PUBLISHED_RECORD,
+        verification_kind=manifest.verification,
         evaluator="importers.table_reader",
         evaluator_digest=table.evaluator_digest,
         timeout_seconds=0,  # a file is read, no program is run
@@ -70,7 +75,7 @@ def import_run(table: PublishedTable, namespace: str) -> RunBody:
         namespace=namespace,
         run_kind="SCIENTIFIC",
         admission_key=f"published-table/{manifest.table_id}/{manifest.version}",
-        specification_digest=manifest.canonical_digest,
+        specification_digest=table.manifest_digest,
         admitted_at=manifest.published_at,
     )
 
@@ -104,7 +109,8 @@ def trials(table: PublishedTable, namespace: str, artifacts: ArtifactStore) -> I
     """
     parts = [table.data, *(row.data for row in table.rows)]
     whole, *digests = artifacts.publish_many(parts)
-    file = ArtifactRef(role=TABLE, sha256=whole, size_bytes=len(table.data), media_type=_CSV)
+    kind = _MEDIA[Path(table.manifest.table.name).suffix]
+    file = ArtifactRef(role=TABLE, sha256=whole, size_bytes=len(table.data), media_type=kind)
     build = _Builder(table, namespace, file)
     for row, digest in zip(table.rows, digests, strict=True):
         yield build.trial(row, ArtifactRef(role=ROW, sha256=digest, size_bytes=len(row.data), media_type=_CSV))
@@ -121,12 +127,9 @@ class _Builder:
         self._contract = contract(table, namespace)
         self._run_id = import_run(table, namespace).id
         self._tasks = task_identities(table)
-        self._baseline = table.catalog.config_digest(table.catalog.baseline)
-        self._source = domain_digest("published-source", dict(table.manifest.source))
-        self._environment = domain_digest("published-environment", {"source_digest": self._source})
-        self._iterations = {None: 0} | {change: n for n, change in enumerate(table.catalog.contrasts, start=1)}
+        self._iterations = {None: 0} | {change: n for n, change in enumerate(table.changes, start=1)}
 
-    def trial(self, row: PublishedRow, own: ArtifactRef) -> Trial:
+    def trial(self, row: Compared, own: ArtifactRef) -> Trial:
         manifest, change = self._manifest, row.change
         return Trial(
             namespace=self._namespace,
@@ -139,14 +142,28 @@ class _Builder:
             change=None if change is None else (change.knob, change.from_value, change.to_value),
             mechanism="baseline" if change is None else change.mechanism,
             config_digest=self._catalog.config_digest(row.config),
-            baseline_config_digest=self._baseline,
-            source_digest=self._source,
-            environment_digest=self._environment,
+            baseline_config_digest=self._catalog.config_digest(row.baseline),
+            source_digest=self._source(row.arm),
+            environment_digest=self._environment(row.arm),
             model_family=manifest.model_family,
-            budget_class=manifest.budget_class,
+            budget_class=row.budget_class,
             artifacts=(own, self._file),
-            claimed={manifest.metric.name: row.value},
-            verified={manifest.metric.name: row.value},
+            claimed=row.metrics,
+            verified=row.metrics,
             violations=(),
             times=(manifest.published_at, manifest.published_at, manifest.published_at),
         )
+
+    def _source(self, arm: Arm | None) -> str:
+        """Return the digest of the system that a change starts from: that of the record, where there are records.
+
+        It is not the digest of the program that ran: every change is another program, and would have no comparator.
+        That one stands in the row's bytes, which the provenance's evidence digest covers.
+        """
+        return domain_digest(
+            "published-source", dict(self._manifest.source) | ({} if arm is None else {"record": arm.record})
+        )
+
+    def _environment(self, arm: Arm | None) -> str:
+        known = {} if arm is None else dict(self._manifest.machines[arm.machine].description)
+        return domain_digest("published-environment", {"source_digest": self._source(None), **known})

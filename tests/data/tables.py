@@ -86,3 +86,88 @@ def _put(path: Path, text: str) -> None:
 def _declared(path: Path) -> dict[str, object]:
     data = path.read_bytes()
     return {"name": path.name, "sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
+
+
+def run_lines(runs: int = 3) -> list[str]:
+    """Return two records of unpaired arms: r1 at two lengths, r2 with an arm that changes its length too."""
+    arms = (
+        ("r1", "old", 10, 1.0, "a"),
+        ("r1", "new", 10, 0.9, "b"),
+        ("r1", "old-long", 20, 0.8, "a"),
+        ("r2", "base", 10, 1.1, "c"),
+        ("r2", "shorter", 9, 1.0, "d"),
+    )
+    lines = ["record,arm,run,steps,loss,source,log"]
+    for record, arm, steps, loss, program in arms:
+        for run in range(runs):
+            log = f"{len(lines) - 1:064x}"
+            lines.append(f"{record},{arm},{record}-{arm}-{run},{steps},{loss + run / 1000:.3f},{program * 64},{log}")
+    return lines
+
+
+RUN_LINES = tuple(run_lines())
+
+_RUN_CATALOG = """
+catalog_id: made-up-records
+version: "1"
+domain: made_up
+decision_point: intervention
+max_changes_per_attempt: 1
+knobs:
+  first: {value_type: string, default: old, allowed: [old, new], mechanism: one, summary: A record.}
+  second: {value_type: string, default: base, allowed: [base, shorter], mechanism: two, summary: Another.}
+fixed: {}
+"""
+
+
+def write_runs(
+    folder: Path,
+    lines: Sequence[str] = RUN_LINES,
+    *,
+    name: str = "runs.csv",
+    data: bytes | None = None,
+    runs: int = 3,
+    **changed: Any,
+) -> Path:
+    """Write a table of layout 2 whose manifest declares exactly what is there, except for what `changed` says."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes("".join(f"{line}\n" for line in lines).encode() if data is None else data)
+    _put(folder / "catalog.yaml", changed.pop("catalog_text", _RUN_CATALOG))
+    arms = [
+        {"record": record, "arm": arm, "knob": knob, "setting": setting, "machine": "box", "runs": runs}
+        for record, arm, knob, setting in (
+            ("r1", "old", "first", "old"),
+            ("r1", "new", "first", "new"),
+            ("r1", "old-long", "first", "old"),
+            ("r2", "base", "second", "base"),
+            ("r2", "shorter", "second", "shorter"),
+        )
+    ]
+    roles = ("record", "arm", "run", "budget", "metric", "source", "log")
+    manifest = {
+        "layout": "published-table/2",
+        "table_id": "made-up-records",
+        "version": "1",
+        "title": "Records made for tests",
+        "published_at": "2020-02-29T12:00:00.000000Z",
+        "source": {"package": "made-up"},
+        "verification": "published_record",
+        "table": _declared(folder / name),
+        "catalog": _declared(folder / "catalog.yaml"),
+        "rows": 5 * runs,
+        "columns": [{"name": col, "role": role} for col, role in zip(RUN_LINES[0].split(","), roles, strict=True)],
+        "seeds": [],
+        "domain": "made_up",
+        "model_family": "none",
+        "budget_class": "short",
+        "metrics": [{"spec": {"name": "loss", "direction": "minimize", "unit": "nats"}, "low": "0", "high": "9"}],
+        "equivalence_margin": "0.01",
+        "search_space": {},
+        "comparison": "defaults",
+        "tuned_knob": None,
+        "tasks": [{"name": "only", "root": "only", "attributes": {"sort": "made_up"}, "description": {}}],
+        "machines": {"box": {"hardware": "1xbox", "description": {"cpu": "made up"}}},
+        "arms": arms,
+    }
+    _put(folder / "manifest.json", json.dumps(manifest | changed))
+    return folder

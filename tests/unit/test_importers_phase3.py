@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,17 @@ import pytest
 
 from importers.ai_researcher import read_bundle, read_ledger
 from importers.ai_researcher.report import report
+from memory.evidence import Trial, bundle_records
+from policies.bundles import cross_validate
+from policies.contrasts import tabulate
+from policies.distillation_policy import distillation_policy
 from records.errors import InvalidSourceError
+from records.evidence import Experience, VerifiedEvidenceBundle
+from records.ids import RunId
 from records.legacy import LegacyReason
+from records.values import ArtifactRef, Direction, MetricSpec
 from tests.data.legacy import BUNDLE, bundle_to, published, real_rows, text_of, write_ledger
+from tests.support.trials import digest, make_contract, make_task, make_trial
 
 TASKS = ("immiscible_diffusion_task1", "fsq_task1", "exphormer_task1")
 ONE = "fsq_task1/evidence/fsq:task1/off/seed-101"
@@ -207,3 +216,60 @@ def test_every_record_says_what_holds_it_back(folder: Path) -> None:
         (LegacyReason.MISSING_PROVENANCE, LegacyReason.MISSING_ACTION)
     }
     assert receipt.created_at == max(payload["created_at"] for payloads in published().values() for payload in payloads)
+
+
+def test_nine_byte_identical_attempts_would_count_once_even_as_whole_bundles() -> None:
+    """Both arms of a pair begin with one answer of the model: the same program, judged the same, under two run ids.
+
+    Nothing of the bundle is promoted, for it lacks Interventions and provenance. This gives each attempt what it lacks,
+    with the published digests of its program and result as its evidence: a repetition is still no support.
+    """
+    judged = [trial for row in published()["verification_records"] for trial in _as_trials(row)]
+    bases = {(trial.task.name, trial.seed): replace(trial, change=None, **_BASE) for trial in judged}
+    table = tabulate([_bundle(trial) for trial in (*judged, *bases.values())], distillation_policy())
+    assert len(judged) == 34
+    assert len(table.duplicates) == 9
+    assert [failure.value for failure in table.failed.values()] == ["budget"]  # the one that ran into its timeout
+    (variant,) = [each for each in table.variants.values() if not each.bound]
+    assert len(variant.contrasts) == 34 - 9 - 1
+    assert len({contrast.support_unit_id for contrast in variant.contrasts}) == 24
+
+
+_BASE: dict[str, Any] = {
+    "config_digest": digest("base"), "verified": {"implementation_score": 0.9}, "violations": (), "iteration": 0,
+    "artifacts": (ArtifactRef(role="result", sha256=digest("the published baseline"), size_bytes=1),),
+}  # fmt: skip
+
+
+def _as_trials(row: dict[str, Any]) -> Iterator[Trial]:
+    """Yield the attempt of a verification record as a trial of one change, in an arm and seed of its own run."""
+    places = {ref["path"].rpartition("/")[2]: ref for ref in row["evidence_refs"]}
+    arm, seed, attempt = places["solution.py"]["path"].split("/")[-4:-1]
+    yield make_trial(
+        task=make_task(row["contract_id"]),
+        contract=make_contract(
+            primary_metric=MetricSpec(name="implementation_score", direction=Direction.MAXIMIZE, unit="share"),
+            required_artifacts=(),
+        ),
+        run_id=RunId.derive({"arm": arm, "seed": seed}),
+        seed=int(seed.removeprefix("seed-")),
+        iteration=int(attempt.removeprefix("attempt-")),
+        change=("program", "base", "written"),
+        baseline_config_digest=digest("base"),
+        config_digest=digest("written"),
+        artifacts=tuple(
+            ArtifactRef(role=role, sha256=places[name]["sha256"], size_bytes=places[name]["size_bytes"])
+            for role, name in (("program", "solution.py"), ("result", "verification_result.json"))
+            if name in places
+        ),
+        verified=row["verified_metrics"],
+        violations=() if row["valid"] else tuple(name.partition(":")[0] for name in row["violations"]),
+    )
+
+
+def _bundle(trial: Trial) -> VerifiedEvidenceBundle:
+    records = bundle_records(trial)
+    assert isinstance(records[-1], Experience)
+    bundle = cross_validate(records[-1], {str(record.id): record for record in records})
+    assert isinstance(bundle, VerifiedEvidenceBundle), bundle
+    return bundle

@@ -47,17 +47,20 @@ def run(namespace: Namespace = DEFAULT_NAMESPACE, size: SizeName = "full", as_js
 
 @command
 def import_table(
-    folder: Annotated[Path, typer.Argument(help="Folder of a published table: manifest.json, catalog.yaml, CSV.")],
+    folder: Annotated[Path, typer.Argument(help="Folder with manifest.json, catalog.yaml and a CSV or ARFF.")],
     namespace: Namespace = DEFAULT_NAMESPACE,
     as_json: AsJson = False,
 ) -> None:
-    """Import a published table as `published_record` evidence; importing it again adds nothing.
+    """Import a published table as evidence, every row a run; importing it again adds nothing.
 
-    The folder is read and checked whole first: a damaged file imports nothing.
+    The folder is read and checked whole first: a damaged file imports nothing. The manifest says what each column is
+    for, what a row is compared with, and whether rows are `published_record` evidence or only `attested`. The tables
+    that ship with the project, and what each of them shows, are described in docs/published-data.md.
 
     \b
     Examples:
       vrm import table importers/data/hpobench_mlp
+      vrm import table importers/data/nanogpt_arms --namespace speedrun
     """  # noqa: D301  # as above
     from importers.table_reader import read_published_table  # noqa: PLC0415  # as above
 
