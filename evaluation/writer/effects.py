@@ -95,7 +95,7 @@ def unpaired(plant: Planting) -> Group:
     after = [
         plant.changed(effect, root, _TOLD_APART + seed, plant.noise) for root in effect.roots for seed in range(seeds)
     ]
-    return plant.group(before + after)
+    return plant.group(before + after, gold=None)
 
 
 def copied(plant: Planting) -> Group:

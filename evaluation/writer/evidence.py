@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from evaluation.writer import ranges
-from evaluation.writer.groups import CANARY, Failure, Group, Place, PlannedRun, PlantedEffect, Taint
+from evaluation.writer.groups import CANARY, EVALUATOR, Failure, Group, Place, PlannedRun, PlantedEffect, Taint
 from evaluation.writer.planting import HERE, Planting
 from policies.catalog import Change
 
@@ -156,7 +156,8 @@ def _unlawful(plant: Planting, effect: PlantedEffect) -> PlantedEffect:
 
 
 def _tainted(runs: Iterable[PlannedRun], taint: Taint) -> list[PlannedRun]:
-    return [replace(run, taint=taint) for run in runs]
+    prose = f"{CANARY}, says {EVALUATOR}." if taint is Taint.NAMES_EVALUATOR else ""
+    return [replace(run, taint=taint, prose=prose) for run in runs]
 
 
 def _failed(plant: Planting, effect: PlantedEffect, seed: int) -> list[PlannedRun]:

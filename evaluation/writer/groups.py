@@ -27,6 +27,9 @@ PRIVATE: Final = "evaluator_private"
 """The namespaces that groups are written in, and that only the evaluator may see."""
 
 
+EVALUATOR: Final = "planted-evaluator"
+"""Who verifies; whoever acts must not learn of it."""
+
 CANARY: Final = "held-out label 7f3a9c"
 """What only the evaluator may know; it must be found in no rule."""
 
@@ -41,6 +44,7 @@ class Taint(StrEnum):
     EVALUATION = "evaluation_corpus"
     ARM_BOUND = "arm_bound"
     PRIVATE = "private"
+    NAMES_EVALUATOR = "names_evaluator"
     FORBIDDEN = "forbidden_action"
 
 

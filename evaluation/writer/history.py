@@ -10,7 +10,7 @@ from evaluation.writer.groups import Group, PlannedRun, PlantedEffect
 from evaluation.writer.planting import Planting
 
 _FEW: Final = 2
-_OVERTURNED: Final = 3
+_OVERTURNED: Final = 2
 """How many times as many roots speak against a rule as spoke for it."""
 
 

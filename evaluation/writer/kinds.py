@@ -123,7 +123,7 @@ def _support(table: _Table) -> None:
     table.row(4, effects.uneven_seeds)
     table.row(4, effects.too_little, _WAITS, _BELOW)
     table.row(3, effects.lucky, _WAITS, _NONE)
-    table.row(3, effects.unpaired, _ALONE, _NONE)
+    table.row(3, effects.unpaired)
 
 
 def _identity(table: _Table) -> None:
@@ -153,7 +153,7 @@ def _integrity(table: _Table) -> None:
     for taint, reason in _HELD_BACK.items():
         plan = partial(evidence.tainted, taint=taint)
         table.row(1, plan, (reason,), _NONE, name=f"only_{taint.value}")
-    table.row(2, evidence.forbidden, (Code.MISSING_TYPED_ACTION.value,), _NONE)
+    table.row(1, evidence.forbidden, (Code.MISSING_TYPED_ACTION.value,), _NONE)
     table.row(1, evidence.failures_only, ("invalid_verification",), _NONE)
 
 
@@ -177,6 +177,7 @@ _HELD_BACK: Final = {
     Taint.EVALUATION: "evaluation_corpus",
     Taint.ARM_BOUND: Code.NON_COMPARABLE_EVIDENCE.value,
     Taint.PRIVATE: ELSEWHERE,
+    Taint.NAMES_EVALUATOR: Code.PRIVATE_EVALUATOR_DEPENDENCY.value,
 }
 """What holds tainted evidence back."""
 

@@ -59,7 +59,7 @@ AGAINST: Final = 0.25
 """A change is a rule for a scope only if it moves at most this share of its roots the other way: the quarter that the
 Distillation Policy's lower quantile allows."""
 
-COPIES: Final = (1, 3)
+COPIES: Final = (1, 2)
 """How often evidence is imported again; a choice."""
 
 TRIES: Final = 8

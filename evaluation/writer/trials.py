@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from evaluation.bench.corpus import CATALOG
 from evaluation.writer.evidence import FORBIDDEN
-from evaluation.writer.groups import PRIVATE, SPACE, Failure, Group, PlannedRun, Taint
+from evaluation.writer.groups import EVALUATOR, PRIVATE, SPACE, Failure, Group, Place, PlannedRun, Taint
 from evaluation.writer.ranges import MARGIN
 from memory.evidence import Trial, bundle_records
 from records.base import Record
@@ -118,6 +118,13 @@ def _contract(group: Group, run: PlannedRun) -> EvaluationContract:
     return _contract_of(space_of(run), run.place.contract, kind, minimize=group.minimize, guarded=group.guarded)
 
 
+def comparability(group: Group, place: Place) -> str:
+    """Return the digest by which a scope names the contract of a place."""
+    kind = VerificationKind.RECOMPUTED
+    contract = _contract_of(SPACE, place.contract, kind, minimize=group.minimize, guarded=group.guarded)
+    return contract.comparability_digest
+
+
 @cache
 def _contract_of(
     namespace: str, version: str, kind: VerificationKind, *, minimize: bool, guarded: bool
@@ -136,7 +143,7 @@ def _contract_of(
         metric_high="1",
         equivalence_margin=metric_text(MARGIN),
         verification_kind=kind,
-        evaluator="planted-evaluator",
+        evaluator=EVALUATOR,
         evaluator_digest=digest_bytes(f"evaluator {version}".encode()),
         timeout_seconds=60,
         required_artifacts=(_ROLE,),
