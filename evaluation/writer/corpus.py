@@ -29,7 +29,5 @@ def corpus(seed: int, groups: int) -> Iterator[Group]:
 @cache
 def _order() -> list[Kind]:
     """Return the kinds, each as often as the table says, spread evenly."""
-    places = [
-        ((number + 0.5) / kind.count, kind.name) for kind in KINDS.values() for number in range(kind.count)
-    ]
+    places = [((number + 0.5) / kind.count, kind.name) for kind in KINDS.values() for number in range(kind.count)]
     return [KINDS[name] for _, name in sorted(places)]

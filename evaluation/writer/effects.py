@@ -133,4 +133,6 @@ def _with_copies(plant: Planting, made: Group) -> Group:
 
 
 def _copies(runs: Round, times: int) -> Iterator[PlannedRun]:
-    return (replace(run, copy_of=number, source_run=f"import-{number}") for number in range(1, times + 1) for run in runs)
+    return (
+        replace(run, copy_of=number, source_run=f"import-{number}") for number in range(1, times + 1) for run in runs
+    )

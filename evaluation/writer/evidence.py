@@ -164,8 +164,6 @@ def _failed(plant: Planting, effect: PlantedEffect, seed: int) -> list[PlannedRu
     """Return a failed run of the change for every root, of all classes in turn."""
     classes = list(Failure)
     return [
-        replace(
-            plant.changed(effect, root, seed, plant.noise, label="failed"), failure=classes[place % len(classes)]
-        )
+        replace(plant.changed(effect, root, seed, plant.noise, label="failed"), failure=classes[place % len(classes)])
         for place, root in enumerate(effect.roots)
     ]

@@ -111,7 +111,7 @@ class PlantedEffect:
     Attributes:
         mean: over the roots of the scope; `against` the share of roots that it moves the other way.
         roots: what it does to each root.
-        lawful: False where no rule may come of it: forbidden, harmful to a guardrail, or with inadmissible evidence only.
+        lawful: False where no rule may come of it: forbidden, bought with a guardrail, on inadmissible evidence only.
     """
 
     change: Change

@@ -35,7 +35,7 @@ def retract(plant: Planting) -> Group:
     believed = plant.usual(roots=ranges.ROOTS[0])
     later = [f"later-{root}" for root in plant.roots(ranges.ROOTS[0] * _OVERTURNED)]
     spread = 2 * abs(believed.mean)
-    does = believed.roots | {root: plant.normal(spread) for root in later}
+    does = dict(believed.roots) | {root: plant.normal(spread) for root in later}
     effect = replace(believed, mean=0.0, against=0.5, roots=does)
     plant.effects[-1] = effect
     return plant.group(plant.runs(effect, 1, list(believed.roots)), plant.runs(effect, 1, later))
@@ -58,9 +58,9 @@ def _disputed(plant: Planting) -> tuple[PlantedEffect, tuple[list[PlannedRun], l
     effect = replace(plant.usual(roots=ranges.ROOTS[0]), lawful=False)
     plant.effects[-1] = effect
     height = plant.within(ranges.CAMPS) * plant.helpful
-    camps = []
+    camps: list[list[PlannedRun]] = []
     for sign in (1, -1):
-        divided = replace(effect, roots=effect.roots | {"divided": sign * height})
+        divided = replace(effect, roots=dict(effect.roots) | {"divided": sign * height})
         seeds = range(len(camps) * ranges.CAMP_SEEDS, (len(camps) + 1) * ranges.CAMP_SEEDS)
         camps.append(plant.runs(divided, seeds, ["divided"], noise=ranges.CAMP_NOISE))
     return effect, (camps[0], camps[1])

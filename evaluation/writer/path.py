@@ -81,7 +81,7 @@ class Writer:
             IntegrityError: a step of the path failed, so that nothing can be said about the writer.
         """
         for place in range(max(len(group.rounds) for group in groups)):
-            planned = [(group, run) for group in groups for run in group.rounds[place : place + 1] for run in run]
+            planned = [(group, run) for group in groups for each in group.rounds[place : place + 1] for run in each]
             self._round(planned)
 
     def _round(self, planned: Sequence[tuple[Group, PlannedRun]]) -> None:

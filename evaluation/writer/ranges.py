@@ -1,8 +1,8 @@
 """The figures that groups are drawn from, declared before anything was measured with them.
 
 Every range is that of real experiments, or says that it is a choice. "hpobench" is the extract in
-importers/data/hpobench_mlp: 6 roots, 5 seeds, 8 one-knob changes; a test recomputes what is taken from it. "sklearn" are
-the figures of 36 roots that docs/adr/0030 and the public summary of these fits give.
+importers/data/hpobench_mlp: 6 roots, 5 seeds, 8 one-knob changes; a test recomputes what is taken from it. "sklearn"
+are the 3,780 fits on 36 roots that docs/adr/0030 tells of.
 """
 
 from __future__ import annotations

@@ -45,6 +45,8 @@ _STARTS: Final = {
     DecisionKind.PROMOTED_CONTESTED: EventType.PROMOTED_CONTESTED,
 }
 _ENDED: Final = (None, Disposition.SUPERSEDED, Disposition.RETRACTED)
+_MOST: Final = (Disposition.ACTIVE, Disposition.CONTESTED, Disposition.PROVISIONAL, Disposition.RETRACTED)
+"""What a claim may have become, the most first."""
 _LEADS_TO: Final = {
     EventType.PROMOTED_PROVISIONAL: Disposition.PROVISIONAL,
     EventType.PROMOTED_ACTIVE: Disposition.ACTIVE,
@@ -111,10 +113,8 @@ class Outcome:
     def end(self) -> Disposition | None:
         """Where the group's claim ends: recalled if it has gold, else the most that any of its claims became."""
         met = {claim.disposition for claim in self.claims}
-        order = (Disposition.ACTIVE, Disposition.CONTESTED, Disposition.PROVISIONAL, *_ENDED[:0:-1])
-        if self.group.gold and not self.recalled:
-            order = order[1:]
-        return next((each for each in order if each in met), None)
+        missed = bool(self.group.gold) and not self.recalled
+        return next((each for each in _MOST if each in met and not (missed and each is Disposition.ACTIVE)), None)
 
 
 def read_outcomes(writer: Writer, groups: Iterable[Group]) -> list[Outcome]:
@@ -127,8 +127,8 @@ class _Reader:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._ledger = writer.ledger
-        self._records = {record.id: record for record in self._load("memory-record", MemoryRecord)}
-        self._candidates = {each.id: each for each in self._load("knowledge-candidate", KnowledgeCandidate)}
+        self._records = {str(record.id): record for record in self._load("memory-record", MemoryRecord)}
+        self._candidates = {str(each.id): each for each in self._load("knowledge-candidate", KnowledgeCandidate)}
         self._receipts = self._load("distillation-receipt", DistillationReceipt)
         self._reports = self._load("distillation-report", Report)
         self._items = {item.id: item.experience_id for item in self._load("distillation-work-item", WorkItem)}
@@ -149,7 +149,8 @@ class _Reader:
             claims=claims,
             true_rules=tuple(sound),
             false_rules=tuple(rule for rule in active if rule not in sound),
-            recalled=bool(group.gold) and all(any(satisfied(group, gold, rule) for rule in sound) for gold in group.gold),
+            recalled=bool(group.gold)
+            and all(any(satisfied(group, gold, rule) for rule in sound) for gold in group.gold),
             reasons=frozenset(self._reasons(group, claims)),
             critical=tuple(self._critical(group, own)),
             links=len(links),

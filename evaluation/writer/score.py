@@ -162,7 +162,9 @@ class Tally:
 
 def same_support(outcome: Outcome, alone: Outcome) -> bool:
     """Tell whether two outcomes hold the same claims with the same support, effect and standing."""
-    pairs = ({claim.candidate.proposed_scope_variant_id: claim.support for claim in each.claims} for each in (outcome, alone))
+    pairs = (
+        {claim.candidate.proposed_scope_variant_id: claim.support for claim in each.claims} for each in (outcome, alone)
+    )
     first, second = pairs
     return first == second
 
@@ -240,7 +242,7 @@ def _worst(strata: dict[Stratum, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _none(tally: Tally) -> dict[str, Any]:
-    """Return how many groups had a critical promotion; groups in which nothing was planted for it count when they do."""
+    """Return how many groups had a critical promotion, of those where something was planted for it."""
     counted = tally.over(Measure.CRITICAL)
     shown = Count(counted.hits, max(counted.hits, counted.of)).as_json()
     return {**shown, "count": counted.hits, "threshold": 0, "passed": not counted.hits}
@@ -265,9 +267,7 @@ def _missing(tally: Tally, strata: dict[Stratum, dict[str, Any]]) -> list[str]:
 
 def _kind(tally: Tally, name: str) -> dict[str, Any]:
     kind = KINDS[name]
-    measured = {
-        measure.value: count.as_json() for measure in Measure if (count := tally.over(measure, [name])).of
-    }
+    measured = {measure.value: count.as_json() for measure in Measure if (count := tally.over(measure, [name])).of}
     return {
         "stratum": kind.stratum.value,
         "meaning": kind.meaning,

@@ -18,9 +18,7 @@ def holds(group: Group, rule: MemoryRecord) -> bool:
 
     A rule that is bound to one task is held against what the change does to that root alone.
     """
-    planted = [
-        each for each in group.effects if _about(rule, each.change) and _covers(group, rule.scope, each.place)
-    ]
+    planted = [each for each in group.effects if _about(rule, each.change) and _covers(group, rule.scope, each.place)]
     if rule.scope.evaluation_task_id is None:
         means = [each.mean if beyond(each) else None for each in planted]
     else:

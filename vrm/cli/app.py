@@ -8,6 +8,7 @@ from vrm.cli import (
     bench,
     chaos,
     erase,
+    evaluate,
     fsck,
     gc,
     imports,
@@ -60,3 +61,4 @@ app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(runs.app, name="runs")
 app.add_typer(bench.app, name="bench")
+app.add_typer(evaluate.app, name="evaluate")
