@@ -20,7 +20,7 @@ Version 1 of the policy knows pairs with the first baseline of a seed, and nothi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -89,15 +89,13 @@ class _Change(NamedTuple):
     knob: Knob
 
 
-Seeds = Mapping[int, Sequence[VerifiedEvidenceBundle]]
-
-
 @dataclass
 class _Builder:
     policy: DistillationPolicy
-    baselines: dict[StratumId, dict[int, list[VerifiedEvidenceBundle]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    baselines: dict[StratumId, dict[int, dict[str, VerifiedEvidenceBundle]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(dict))
     )
+    arms: dict[tuple[StratumId, int | None], Arm] = field(default_factory=dict)
     changes: dict[_Change, list[VerifiedEvidenceBundle]] = field(default_factory=lambda: defaultdict(list))
     alone: list[tuple[StratumId, VerifiedEvidenceBundle]] = field(default_factory=list)
     unused: set[ExperienceId] = field(default_factory=set)
@@ -124,32 +122,33 @@ class _Builder:
 
     def _add_baseline(self, bundle: VerifiedEvidenceBundle) -> None:
         known = self.baselines[stratum_of(bundle, self.policy)][bundle.attempt.seed]
-        if any(_evidence(bundle) == _evidence(other) for other in known):
+        if _evidence(bundle) in known:
             self.duplicates.add(experience_of(bundle))
         elif known and self.policy.comparison is None:
             self.unused.add(experience_of(bundle))
         else:
-            known.append(bundle)
+            known[_evidence(bundle)] = bundle
 
     def _contrasts(self) -> Iterator[Contrast]:
         for change, runs in self.changes.items():
             seeds = self.baselines.get(change.stratum, {})
             if any(run.attempt.seed in seeds for run in runs):
-                yield from self._pairs(change, runs, seeds)
+                yield from self._pairs(change, runs, seeds.keys())
             elif seeds and self.policy.comparison is not None:
-                yield from self._arms(change, runs, seeds)
+                yield from self._unpaired(change, runs)
             else:
                 self.alone += [(change.stratum, run) for run in runs]
 
-    def _pairs(self, change: _Change, runs: Sequence[VerifiedEvidenceBundle], seeds: Seeds) -> Iterator[Contrast]:
-        arms = {seed: Arm(tuple(found)) for seed, found in seeds.items()}
+    def _pairs(
+        self, change: _Change, runs: Sequence[VerifiedEvidenceBundle], seeds: Collection[int]
+    ) -> Iterator[Contrast]:
         seen: set[object] = set()
         reruns: dict[int, int] = defaultdict(int)
         for run in runs:
-            arm = arms.get(run.attempt.seed)
-            if arm is None:
+            if run.attempt.seed not in seeds:
                 self.alone.append((change.stratum, run))
                 continue
+            arm = self._arm(change.stratum, run.attempt.seed)
             first = arm.runs[0]
             unit = _unit(change, run) | {"baseline_evidence": first.provenance.evidence_digest}
             own = run.attempt.seed if self.policy.comparison is None else _evidence(first)
@@ -157,10 +156,10 @@ class _Builder:
                 continue
             rerun = reruns[run.attempt.seed]
             reruns[run.attempt.seed] += 1
-            yield Contrast(change.stratum, SupportUnitId.derive(unit), change.knob, run, arm, rerun, paired=True)
+            yield Contrast(SupportUnitId.derive(unit), change.knob, run, arm, rerun, paired=True)
 
-    def _arms(self, change: _Change, runs: Sequence[VerifiedEvidenceBundle], seeds: Seeds) -> Iterator[Contrast]:
-        arm = self._whole(seeds)
+    def _unpaired(self, change: _Change, runs: Sequence[VerifiedEvidenceBundle]) -> Iterator[Contrast]:
+        arm = self._arm(change.stratum, None)
         seen: set[object] = set()
         reruns: dict[int, int] = defaultdict(int)
         for run in runs:
@@ -172,12 +171,17 @@ class _Builder:
             rerun = reruns[run.attempt.seed]
             reruns[run.attempt.seed] += 1
             unit = SupportUnitId.derive(_unit(change, run, seeded=False))
-            yield Contrast(change.stratum, unit, change.knob, run, arm, rerun, paired=False)
+            yield Contrast(unit, change.knob, run, arm, rerun, paired=False)
 
-    def _whole(self, seeds: Seeds) -> Arm:
-        """Return all baselines of a stratum as one arm, in which the same evidence counts once."""
-        ordered = sorted((run for runs in seeds.values() for run in runs), key=_when)
-        return Arm(tuple({_evidence(run): run for run in reversed(ordered)}.values())[::-1])
+    def _arm(self, stratum: StratumId, seed: int | None) -> Arm:
+        """Return the baselines of a seed, or all of a stratum, in which the same evidence counts once; made once."""
+        if (stratum, seed) not in self.arms:
+            seeds = self.baselines[stratum]
+            chosen = seeds.values() if seed is None else (seeds[seed],)
+            runs = sorted((run for found in chosen for run in found.values()), key=_when)
+            firsts = {_evidence(run): run for run in reversed(runs)}
+            self.arms[stratum, seed] = Arm(stratum, tuple(reversed(firsts.values())))
+        return self.arms[stratum, seed]
 
     def _repeats(self, run: VerifiedEvidenceBundle, what: object, seen: set[object]) -> bool:
         if what in seen:
@@ -190,7 +194,12 @@ class _Builder:
         contrasts = sorted(self._contrasts(), key=lambda contrast: _when(contrast.changed))
         variants = draft_variants(contrasts, self.policy)
         members = _members(variants)
-        known = [(stratum, run) for stratum, seeds in self.baselines.items() for runs in seeds.values() for run in runs]
+        known = [
+            (stratum, run)
+            for stratum, seeds in self.baselines.items()
+            for runs in seeds.values()
+            for run in runs.values()
+        ]
         idle = [(stratum, run) for stratum, run in known if experience_of(run) not in members]
         used = {(stratum, _evidence(run)) for stratum, run in known if experience_of(run) in members}
         repeated = {experience_of(run) for stratum, run in idle if (stratum, _evidence(run)) in used}

@@ -61,11 +61,6 @@ class VariantVerdict:
         return self.variant.scope_variant_id
 
     @property
-    def scope_variant_id(self) -> ScopeVariantId:
-        """The variant that was judged."""
-        return self.variant.scope_variant_id
-
-    @property
     def findings(self) -> tuple[Finding, ...]:
         """The structured findings of validation: reason codes, what the gate held against it, and what goes with it."""
         codes = [Finding(code=code.value, detail=self.claim) for code in self.verdict.reason_codes]

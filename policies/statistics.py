@@ -162,8 +162,9 @@ def one_sample_test(values: Sequence[float]) -> LocationTest:
 def compare_arms(changed: Sequence[float], baseline: Sequence[float], confidence: float) -> ArmsTest:
     """Compare two unpaired arms of three or more values each by Welch's t (Welch 1947, variances unequal).
 
-    The prediction interval has the Welch-Satterthwaite degrees of freedom of its own variance, the variance of one run
-    added. Two arms without any variance are treated as `one_sample_test` treats identical values.
+    The prediction interval adds the variance of one run. It has the Welch-Satterthwaite degrees of freedom of that sum,
+    or those of the test if they are fewer, so that it is never the narrower of the two. Two arms without any variance
+    are treated as `one_sample_test` treats identical values.
     """
     arms = _checked(changed, MIN_T_VALUES), _checked(baseline, MIN_T_VALUES)
     difference = mean(arms[0]) - mean(arms[1])
@@ -180,7 +181,7 @@ def compare_arms(changed: Sequence[float], baseline: Sequence[float], confidence
     (first, second), (n_first, n_second) = ((sd / unit) ** 2 for sd in sds), map(len, arms)
     parts = ((first * (1 + 1 / n_first), n_first - 1), (second / n_second, n_second - 1))
     variance = sum(part for part, _ in parts)
-    freedom = variance**2 / sum(part**2 / free for part, free in parts)
+    freedom = min(variance**2 / sum(part**2 / free for part, free in parts), float(found.df))
     half = float(_scipy().t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(variance) * unit
     return ArmsTest(
         LocationTest(min(float(found.pvalue), 1.0), float(found.statistic), TestMethod.WELCH),

@@ -36,6 +36,7 @@ def experience_of(bundle: VerifiedEvidenceBundle) -> ExperienceId:
 class Arm:
     """The baseline runs that changed runs are compared with: reruns of one seed, or all runs of a stratum."""
 
+    stratum_id: StratumId
     runs: tuple[VerifiedEvidenceBundle, ...]
     _means: dict[str, float | None] = field(default_factory=dict)
 
@@ -69,7 +70,6 @@ class Contrast:
         paired: whether the two sides share their seed.
     """
 
-    stratum_id: StratumId
     support_unit_id: SupportUnitId
     knob: Knob
     changed: VerifiedEvidenceBundle
@@ -78,9 +78,9 @@ class Contrast:
     paired: bool
 
     @property
-    def baseline(self) -> VerifiedEvidenceBundle:
-        """The first of the baselines."""
-        return self.baselines.runs[0]
+    def stratum_id(self) -> StratumId:
+        """The stratum within which both sides compare."""
+        return self.baselines.stratum_id
 
     def delta(self, metric: str) -> PairedDelta | None:
         """Return the changed value beside the mean of the baselines, or None where one side has it not verified."""

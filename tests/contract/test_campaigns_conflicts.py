@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from memory import guards
+from memory.campaigns import Failure
 from memory.distillation.distiller import DistillationRequest
 from memory.evidence import Trial
+from memory.fsck import Code, fsck
 from records.appends import Proposal
 from records.base import Record
 from records.knowledge import DecisionKind, EventType, MemoryRelation, RelationKind
@@ -45,15 +48,26 @@ def turned(stack: Stack, first: int = 4) -> list[Any]:
     return stack.study(f"from-{first}", seeds(stack, f"from-{first}", TURNED, first))
 
 
+def scope_head(stack: Stack) -> Any:
+    """Return the head of the rule for the task scope; task "a" has seeds enough to have one of its own beside it."""
+    scopes = {record.id: record.scope for record in stack.load("memory-record")}
+    (head,) = [each for each in heads(stack) if scopes[each.memory_id].evaluation_task_id is None]
+    return head
+
+
 class TestTrueContradiction:
     def test_vrm_w07_one_exact_transition(self, stack: Stack) -> None:
         """Spec 10: superseded, then contested on that very event, one symmetric relation, both evidence sets kept."""
         upheld(stack)
         assert not turned(stack)
-        contested = next(rule for rule in stack.load("memory-record") if rule.strength.grade is Grade.CONTESTED)
+        contested = next(
+            rule
+            for rule in stack.load("memory-record")
+            if rule.strength.grade is Grade.CONTESTED and rule.prior_memory_id is not None
+        )
         old = next(rule for rule in stack.load("memory-record") if rule.id == contested.prior_memory_id)
         events = {event.id: event for event in stack.load("knowledge-lifecycle-event")}
-        (head,) = heads(stack)
+        head = scope_head(stack)
         begun = events[head.event_id]
         ended = events[begun.expected_prior]
         assert (begun.event_type, begun.memory_id) == (EventType.PROMOTED_CONTESTED, contested.id)
@@ -71,7 +85,7 @@ class TestTrueContradiction:
         upheld(stack)
         turned(stack)
         assert not turned(stack, 7)
-        (head,) = heads(stack)
+        head = scope_head(stack)
         assert head.disposition == Disposition.CONTESTED
         contests = [each for each in stack.load("memory-relation") if each.relation is RelationKind.CONTESTS]
         assert len(contests) == 1
@@ -81,15 +95,30 @@ class TestTrueContradiction:
     def test_a_contested_record_that_hides_the_other_side_is_refused(self, stack: Stack, lacks: str) -> None:
         upheld(stack)
         before = heads(stack)
+        assert self.lie(stack, lacks)
+        assert heads(stack) == before
+        assert not [each for each in stack.load("memory-record") if each.strength.grade is Grade.CONTESTED]
+
+    @pytest.mark.parametrize("lacks", ["relation", "evidence"])
+    def test_the_integrity_check_finds_one_that_got_through(
+        self, stack: Stack, lacks: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        upheld(stack)
+        monkeypatch.setattr(guards, "guard_conflicts", lambda _reader, _append: None)
+        self.lie(stack, lacks)
+        hidden = next(each for each in stack.load("memory-record") if each.strength.grade is Grade.CONTESTED)
+        with stack.stores.ledger.reading() as reader:
+            report = fsck(reader, stack.stores.runtime, None)
+        assert Code.KNOWLEDGE_UNFOUNDED in {found.code for found in report.violations if found.record == hidden.id}
+
+    def lie(self, stack: Stack, lacks: str) -> list[Failure]:
+        """Distil evidence against the rule with a distiller that hides one side of it."""
         run_id = stack.admit("against")
         stack.evidence(seeds(stack, "against", TURNED, 4))
         stack.campaigns.ingest(run_id, quiet)
         stack.campaigns.project(quiet)
         liar = Unrelated(stack) if lacks == "relation" else Dishonest(stack, "memory-record", one_sided)
-        failures = stack.campaigns.distil(stack.capture(), liar, quiet)
-        assert failures
-        assert heads(stack) == before
-        assert not [each for each in stack.load("memory-record") if each.strength.grade is Grade.CONTESTED]
+        return stack.campaigns.distil(stack.capture(), liar, quiet)
 
 
 class Unrelated:

@@ -45,7 +45,7 @@ def pairs(table: ContrastTable) -> list[tuple[str, int, int, float, float]]:
         for contrast in variant.contrasts:
             delta = contrast.delta("balanced_accuracy")
             assert delta is not None
-            seeds = contrast.changed.attempt.seed, contrast.baseline.attempt.seed
+            seeds = contrast.changed.attempt.seed, contrast.baselines.runs[0].attempt.seed
             found.append((delta.root, *seeds, delta.baseline, delta.changed))
     return sorted(found)
 
