@@ -1,4 +1,4 @@
-"""The groups of a seed: so many of each kind as the table says, mixed so that every first part holds each in proportion."""
+"""The groups of a seed: so many of each kind as the table says, mixed so that a first part holds them in proportion."""
 
 from __future__ import annotations
 

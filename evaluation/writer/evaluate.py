@@ -22,8 +22,8 @@ from records.errors import InvalidInputError
 SEEDS: Final = 20
 GROUPS: Final = 120
 DEFINITION: Final = (
-    "A group's gold rule must become active: an effect beyond the margin was planted, it moves no more than a quarter of "
-    "the roots the other way, the design has the roots that the Distillation Policy asks for, and the evidence is "
+    "A group's gold rule must become active: an effect beyond the margin was planted, it moves no more than a quarter "
+    "of the roots the other way, the design has the roots that the Distillation Policy asks for, and the evidence is "
     "admissible. Recall is therefore also the realised power of the designs."
 )
 
@@ -37,7 +37,8 @@ def evaluate_writer(seeds: int, groups: int, told: Told, processes: int = 1) -> 
     """Write the corpora of the seeds from 0 on, and return the report as JSON values.
 
     Args:
-        seeds: how many corpora; groups: of each.
+        seeds: how many corpora.
+        groups: of each corpus.
         told: what is done, how far, of how much.
         processes: how many share the seeds; what is found does not depend on it.
 
