@@ -6,7 +6,9 @@ was made where no knob is decided has no decision point to speak at. Version 1 o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from policies.distillation_policy import CandidateReason, DistillationPolicy
 from records.evidence import VerifiedEvidenceBundle
@@ -18,10 +20,16 @@ def refusal(bundle: VerifiedEvidenceBundle, policy: DistillationPolicy) -> Candi
         return None
     if bundle.intervention.decision_point not in policy.comparison.decision_points:
         return CandidateReason.MISSING_DECISION_POINT
-    private = bundle.contract.evaluator, bundle.contract.evaluator_digest
-    if any(name in text for text in _drafting_inputs(bundle) for name in private):
+    private = _named(bundle.contract.evaluator, bundle.contract.evaluator_digest)
+    if any(private.search(text) for text in _drafting_inputs(bundle)):
         return CandidateReason.PRIVATE_EVALUATOR_DEPENDENCY
     return None
+
+
+@lru_cache(maxsize=64)
+def _named(*names: str) -> re.Pattern[str]:
+    """Return what finds one of the names as a whole word; a name may have dots and dashes of its own."""
+    return re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, names))})(?![\w.-])")
 
 
 def _drafting_inputs(bundle: VerifiedEvidenceBundle) -> Iterator[str]:
@@ -30,5 +38,4 @@ def _drafting_inputs(bundle: VerifiedEvidenceBundle) -> Iterator[str]:
     if knob is not None:
         yield from (knob.name, knob.from_value, knob.to_value)
     yield bundle.hypothesis.mechanism
-    yield bundle.hypothesis.statement
     yield from bundle.hypothesis.conditions
