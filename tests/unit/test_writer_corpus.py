@@ -158,9 +158,7 @@ class TestRanges:
         changes = sorted({config for _, _, config in values if config != BASELINE})
         seeds = sorted({seed for _, seed, _ in values})
         return {
-            task: [
-                [values[task, seed, change] - values[task, seed, BASELINE] for seed in seeds] for change in changes
-            ]
+            task: [[values[task, seed, change] - values[task, seed, BASELINE] for seed in seeds] for change in changes]
             for task in tasks
         }, tasks
 
