@@ -8,8 +8,8 @@ Pure. Rules kept here (spec 8.1; docs/adr/0031):
 - several baselines of one seed, reruns with other results, are all kept, and their mean is what is compared with;
 - a support unit is one changed run beside what it is compared with: stratum, seed, change and evidence. The same
   evidence imported twice, under whatever run, attempt or seed, is one unit (VRM-W06); a rerun with another result is
-  another unit of the same root, never another root. The unit of an unpaired run is made of that run alone, so that no
-  later run changes it;
+  another unit of the same root, never another root. A unit names the baseline whose evidence comes first in order, not
+  in time; that of an unpaired run is made of that run alone, so that no later run changes it;
 - a run that a recall steered, and that has no baseline of its own, is no evidence for what it was told to do;
 - a run that did not work enters no contrast, and is no counter-evidence;
 - pairs are indexed by scope variant, so that one work item touches only its own.
@@ -149,9 +149,9 @@ class _Builder:
                 self.alone.append((change.stratum, run))
                 continue
             arm = self._arm(change.stratum, run.attempt.seed)
-            first = arm.runs[0]
-            unit = _unit(change, run) | {"baseline_evidence": first.provenance.evidence_digest}
-            own = run.attempt.seed if self.policy.comparison is None else _evidence(first)
+            baselines = sorted(map(_evidence, arm.runs))
+            unit = _unit(change, run) | {"baseline_evidence": baselines[0]}
+            own = run.attempt.seed if self.policy.comparison is None else tuple(baselines)
             if self._repeats(run, (_evidence(run), own), seen):
                 continue
             rerun = reruns[run.attempt.seed]

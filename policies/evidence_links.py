@@ -1,8 +1,9 @@
 """The evidence links of a verdict: every run of both sides is cited, and what it says of the rule (VRM-W07).
 
 Pure. A link goes from a changed run to one baseline that it was compared with. Of a pair, the changed run is linked to
-each of the reruns of its baseline. Of two unpaired arms, runs are linked one to one in the order of their time, and the
-shorter arm comes round again, so that every run of both is in a link and none is in more than it must.
+each of the reruns of its baseline. Of two unpaired arms, runs are linked one to one in the order of their evidence,
+which no repetition changes, and the shorter arm comes round again: every run of both is in a link, and none is in more
+than it must.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def evidence_links(variant: Variant, mean_delta: float) -> tuple[EvidenceLink, .
         else:
             arms.setdefault(id(contrast.baselines), []).append((contrast, pair))
     for compared in arms.values():
-        links += _of_arms(compared, _cited(compared[0][0], metric), mean_delta)
+        changed = sorted(compared, key=lambda each: each[0].support_unit_id)
+        baselines = sorted(_cited(compared[0][0], metric), key=lambda run: run.provenance.evidence_digest)
+        links += _of_arms(changed, baselines, mean_delta)
     return tuple(sorted(links, key=lambda link: (link.relation.value, link.experience_id, link.comparator_id)))
 
 

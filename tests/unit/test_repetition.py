@@ -63,7 +63,7 @@ WORLDS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_repeating_evidence_changes_nothing(world: str, data: st.DataObject) -> None:
     """The same bundle twice, the same evidence under another run and attempt, before or after, in any order."""
@@ -76,7 +76,7 @@ def test_repeating_evidence_changes_nothing(world: str, data: st.DataObject) -> 
     assert shown(shuffled) == shown(bundles)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_runs_without_a_logged_seed_count_once_however_they_are_named(data: st.DataObject) -> None:
     """An importer gives such a run a seed made of its id; imported under another id it has another seed."""
