@@ -102,8 +102,10 @@ def tainted_beside(plant: Planting) -> Group:
 
 
 def private_prose(plant: Planting) -> Group:
-    """A change that helps, in whose prose somebody wrote what only the evaluator may know."""
-    return plant.group([replace(run, prose=CANARY) for run in plant.runs(plant.usual())], gold=None)
+    """A change that helps; in prose of which no rule is made somebody wrote what only the evaluator may know."""
+    return plant.group(
+        [replace(run, prose=f"{CANARY}, says {EVALUATOR}.") for run in plant.runs(plant.usual())], gold=None
+    )
 
 
 def tainted(plant: Planting, taint: Taint) -> Group:

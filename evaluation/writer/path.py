@@ -16,7 +16,7 @@ from typing import Final
 
 from evaluation.simulation import material
 from evaluation.simulation.world import HeldArtifacts, OpenLedger, OpenRuntime
-from evaluation.writer.groups import SPACE, Group, PlannedRun
+from evaluation.writer.groups import SPACE, Group, PlannedRun, Taint
 from evaluation.writer.trials import records_of, source_run, space_of
 from memory.campaigns import CampaignPorts, Campaigns, Failure
 from memory.coordinator import CommitCoordinator
@@ -117,6 +117,7 @@ class Writer:
             experience_id = ExperienceId(records[-1].id)
             self.entered.setdefault(experience_id, entry)
             if isinstance(answer, VrmError) or not answer.committed:
+                _require_forged(entry[1], answer)
                 self.turned_away.add(experience_id)
             elif space_of(entry[1]) == SPACE:
                 fresh.add(experience_id)
@@ -178,6 +179,12 @@ def _leading(view: View, fresh: Iterable[ExperienceId]) -> set[ExperienceId]:
 def _speaks(finding: Finding) -> set[object]:
     """Return what an Experience has to do with: the verdicts that it speaks for, or why it speaks for none."""
     return {verdict.scope_variant_id for verdict in finding.verdicts} or {finding.refused}
+
+
+def _require_forged(run: PlannedRun, answer: object) -> None:
+    """Refuse to go on if sound evidence was turned away: then the plan is at fault, or the Ledger."""
+    if run.taint is not Taint.FORGED:
+        raise IntegrityError("writer evaluation", str(answer), f"{run.root}, seed {run.seed}: it was not appended.")
 
 
 def _require_none(failures: Sequence[Failure]) -> None:

@@ -126,8 +126,15 @@ class Planting:
         if key not in self._baselines:
             value = round(self._centre(root) + self.normal(noise * _HALF), _DIGITS)
             guardrail = round(self.within(ranges.BASELINE), _DIGITS) if self.guarded else None
-            made = PlannedRun(root=root, seed=seed, change=None, value=value, guardrail=guardrail, place=place)
-            self._baselines[key] = made
+            self._baselines[key] = PlannedRun(
+                root=root,
+                seed=seed,
+                change=None,
+                value=value,
+                guardrail=guardrail,
+                place=place,
+                source_run=_source(place),
+            )
         return self._baselines[key]
 
     def changed(self, effect: PlantedEffect, root: str, seed: int, noise: float, label: str = "") -> PlannedRun:
@@ -145,6 +152,7 @@ class Planting:
             guardrail=guardrail,
             claimed=round(value + self.helpful * ranges.LUCK[1], _DIGITS),
             place=effect.place,
+            source_run=_source(effect.place),
             label=label,
         )
 
@@ -166,3 +174,8 @@ class Planting:
 
     def _centre(self, root: str) -> float:
         return self._centres.setdefault(root, self.within(ranges.BASELINE))
+
+
+def _source(place: Place) -> str:
+    """Name the Run that runs at a place belong to: one machine has one, or its attempts would be those of another."""
+    return f"sweep-{place.environment}"

@@ -55,7 +55,9 @@ def space_of(run: PlannedRun) -> str:
 def records_of(group: Group, run: PlannedRun, run_id: RunId) -> tuple[Record, ...]:
     """Return the records of one planned run, parents first and the Experience last."""
     made = bundle_records(_trial(group, run, run_id))
-    if run.copy_of > 0 or run.prose:
+    if run.taint is Taint.NAMES_EVALUATOR:
+        made = _amended(made, hypothesis={"conditions": (run.prose,)})
+    elif run.copy_of > 0 or run.prose:
         said = f" Imported as number {run.copy_of}." if run.copy_of > 0 else ""
         made = _amended(made, hypothesis={"statement": f"{_said(made[1], 'statement')}{said} {run.prose}".strip()})
         made = _amended(made, experience={"analysis": f"{_said(made[-1], 'analysis')}{said} {run.prose}".strip()})
