@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from statistics import stdev as stdlib_stdev
 from typing import Any, Final
 
@@ -182,7 +182,7 @@ def compare_arms(changed: Sequence[float], baseline: Sequence[float], confidence
     parts = ((first * (1 + 1 / n_first), n_first - 1), (second / n_second, n_second - 1))
     variance = sum(part for part, _ in parts)
     freedom = min(variance**2 / sum(part**2 / free for part, free in parts), float(found.df))
-    half = float(_scipy().t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(variance) * unit
+    half = _reach(confidence, freedom) * math.sqrt(variance) * unit
     return ArmsTest(
         LocationTest(min(float(found.pvalue), 1.0), float(found.statistic), TestMethod.WELCH),
         Bounds(float(interval.low) * unit, float(interval.high) * unit),
@@ -213,8 +213,7 @@ def sign_test(values: Sequence[float]) -> SignTest:
     checked = _checked(values, 1)
     up = sum(value > 0 for value in checked)
     down = sum(value < 0 for value in checked)
-    p_value = float(_scipy().binomtest(up, up + down).pvalue) if up + down else 1.0
-    return SignTest(up, down, len(checked) - up - down, min(p_value, 1.0))
+    return SignTest(up, down, len(checked) - up - down, _fair_coin(up, down))
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -238,6 +237,18 @@ def _identical(values: Sequence[float]) -> bool:
     return max(values) - min(values) <= _SAME * max(abs(value) for value in values)
 
 
+@lru_cache(maxsize=1024)
+def _reach(confidence: float, freedom: float) -> float:
+    """Return how many standard errors a two-sided t interval reaches; it is asked for the same few numbers."""
+    return float(_scipy().t.ppf((1 + confidence) / 2, freedom))
+
+
+@lru_cache(maxsize=4096)
+def _fair_coin(up: int, down: int) -> float:
+    """Return the two-sided exact p-value of so many heads and tails."""
+    return min(float(_scipy().binomtest(up, up + down).pvalue), 1.0) if up + down else 1.0
+
+
 @cache
 def _scipy() -> Any:
     from scipy import stats  # noqa: PLC0415  # see the module
@@ -249,8 +260,7 @@ def _t_bounds(values: Sequence[float], confidence: float, variance_factor: float
     checked = _checked(values, MIN_T_VALUES)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence {confidence} is not inside (0, 1)")
-    reach = float(_scipy().t.ppf((1 + confidence) / 2, len(checked) - 1))
-    half = reach * sample_sd(checked) * math.sqrt(variance_factor)
+    half = _reach(confidence, len(checked) - 1) * sample_sd(checked) * math.sqrt(variance_factor)
     return Bounds(mean(checked) - half, mean(checked) + half)
 
 

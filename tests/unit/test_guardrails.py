@@ -26,7 +26,7 @@ def guarded(guard: Sequence[float | None], gains: Sequence[float] = GAINS, metri
     contract = make_contract(guardrail_metrics=(metric,))
     found = []
     for at, (gain, change) in enumerate(zip(gains, guard, strict=True)):
-        where = {"task": task(f"r{at}"), "contract": contract, "seed": 0}
+        where: dict[str, Any] = {"task": task(f"r{at}"), "contract": contract, "seed": 0}
         before = {"balanced_accuracy": 0.5, metric.name: 0.9}
         after = {"balanced_accuracy": round(0.5 + gain, 9)} | ({} if change is None else {metric.name: 0.9 + change})
         found.append(run(f"b{at}", 0.5, change=None, **where | {"verified": before}))

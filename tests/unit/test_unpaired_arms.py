@@ -25,7 +25,7 @@ def test_two_arms_of_one_task_give_welchs_interval_and_p() -> None:
     expected = stats.ttest_ind(BETTER, BASE, equal_var=False)
     interval = expected.confidence_interval(0.95)
     effect = instance.effect
-    assert effect.method == UncertaintyMethod.WELCH == "welch-unequal-variances"
+    assert effect.method == UncertaintyMethod.WELCH.value
     assert effect.mean_interval is not None
     assert float(effect.mean_interval.low) == pytest.approx(float(interval.low))
     assert float(effect.mean_interval.high) == pytest.approx(float(interval.high))
