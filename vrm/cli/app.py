@@ -9,6 +9,7 @@ from vrm.cli import (
     bench,
     chaos,
     erase,
+    evaluate,
     fsck,
     gc,
     imports,
@@ -62,3 +63,4 @@ app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(runs.app, name="runs")
 app.add_typer(bench.app, name="bench")
 app.add_typer(audit.app, name="audit")
+app.add_typer(evaluate.app, name="evaluate")
