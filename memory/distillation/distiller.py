@@ -14,16 +14,18 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from memory.distillation.drafting import DRAFTS, Draft, Judgement
+from memory.distillation.drafting import Draft, Judgement, RuleDraft
 from memory.distillation.policies import Policies
+from memory.distillation.procedures import ProcedureDraft, is_live
 from memory.distillation.view import Finding, View, read_view
 from memory.ports import Clock
-from policies.distiller import DRAFTING_ADAPTER
-from records.appends import Proposal
+from policies.distiller import DRAFTING_ADAPTER, VariantVerdict
+from policies.procedures.judging import ProcedureVerdict
+from records.appends import Head, Proposal
 from records.base import Record
 from records.flows import Authority, Transition
 from records.ids import (
@@ -89,15 +91,17 @@ class KnowledgeDistiller:
     def view(self, snapshot_id: EvidenceSnapshotId) -> View:
         """Return a snapshot as read and judged; done once per snapshot (see `read_view` for what it raises)."""
         if snapshot_id not in self._views:
-            self._views[snapshot_id] = read_view(self._reader, snapshot_id, self._policies.distillation)
+            self._views[snapshot_id] = read_view(
+                self._reader, snapshot_id, self._policies.distillation, self._policies.procedures
+            )
         return self._views[snapshot_id]
 
     def propose(self, requests: Sequence[DistillationRequest]) -> list[Proposal]:
         """Return one complete proposal per request, in order; within a call each variant is led once."""
-        led: dict[ScopeVariantId, Covering] = {}
+        led: dict[ScopeVariantId, Cover] = {}
         return [self._propose(request, led) for request in requests]
 
-    def _propose(self, request: DistillationRequest, led: dict[ScopeVariantId, Covering]) -> Proposal:
+    def _propose(self, request: DistillationRequest, led: dict[ScopeVariantId, Cover]) -> Proposal:
         finding = self.view(request.snapshot_id).find(ExperienceId(request.item.experience_id))
         now = self._clock()
         covers = [self._cover(request, verdict, led, now) for verdict in finding.verdicts]
@@ -119,27 +123,43 @@ class KnowledgeDistiller:
         )
 
     def _cover(
-        self, request: DistillationRequest, verdict: Judgement, led: dict[ScopeVariantId, Covering], now: str
+        self, request: DistillationRequest, verdict: Judgement, led: dict[ScopeVariantId, Cover], now: str
     ) -> Cover:
         """Return the Candidate and Decision behind a verdict, with what this item commits of them."""
         key = verdict.scope_variant_id
-        covering = led.get(key) or self._committed.get((request.snapshot_id, key))
+        if key in led:
+            return Cover(led[key].covering)
+        covering = self._committed.get((request.snapshot_id, key))
         if covering is not None:
             return Cover(covering)
-        draft = DRAFTS[type(verdict)](
-            namespace=request.item.namespace,
-            now=now,
-            snapshot_id=request.snapshot_id,
-            policies=self._policies,
-            verdict=verdict,
-            head=self._reader.variant_heads(request.item.namespace, [key]).get(key),
-        )
+        draft = self._draft(request, verdict, led, now)
         covering = self._standing(draft) or self._decided(draft)
         if covering is not None:
             self._committed[request.snapshot_id, key] = covering
             return Cover(covering)
-        led[key] = draft.covering
-        return Cover(led[key], tuple(draft.records()), draft.experiences())
+        led[key] = Cover(draft.covering, tuple(draft.records()), draft.experiences())
+        return led[key]
+
+    def _draft(
+        self, request: DistillationRequest, verdict: Judgement, led: dict[ScopeVariantId, Cover], now: str
+    ) -> Draft[Any]:
+        namespace, key = request.item.namespace, verdict.scope_variant_id
+        rules = self.view(request.snapshot_id).procedures.rules.get(key, ())
+        heads = self._reader.variant_heads(namespace, [key, *rules])
+        facts: dict[str, Any] = {
+            "namespace": namespace,
+            "now": now,
+            "snapshot_id": request.snapshot_id,
+            "policies": self._policies,
+            "verdict": verdict,
+            "head": heads.get(key),
+        }
+        match verdict:
+            case VariantVerdict():
+                return RuleDraft(**facts)
+            case ProcedureVerdict():
+                return ProcedureDraft(**facts, rules=_live(rules, heads, led))
+        raise TypeError(f"nothing drafts a {type(verdict).__name__}")
 
     def _decided(self, draft: Draft[Any]) -> Covering | None:
         """Return the Decision that the Ledger holds about this very candidate."""
@@ -173,6 +193,20 @@ class KnowledgeDistiller:
             lifecycle_policy=self._policies.lifecycle.identity,
             drafting_adapter=DRAFTING_ADAPTER,
         )
+
+
+def _live(
+    variants: Iterable[ScopeVariantId], heads: Mapping[str, Head], led: Mapping[ScopeVariantId, Cover]
+) -> tuple[MemoryId, ...]:
+    """Return the live records of variants, sorted: as they were led in this call, else as their heads stand."""
+    found: dict[ScopeVariantId, tuple[str, str]] = {
+        each: (heads[each].memory_id, heads[each].disposition) for each in variants if each in heads
+    }
+    for each in variants:
+        events = [record for record in led[each].records if isinstance(record, LifecycleEvent)] if each in led else []
+        if events:
+            found[each] = (events[-1].memory_id, events[-1].disposition)
+    return tuple(sorted(MemoryId.check(memory) for memory, disposition in found.values() if is_live(disposition)))
 
 
 def _support(links: Iterable[EvidenceLink]) -> frozenset[tuple[LinkRelation, SupportUnitId]]:

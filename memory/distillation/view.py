@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memory.distillation.drafting import Judgement
+from memory.distillation.procedures import ProcedureView, view_procedures
 from memory.evidence import resolve_bundles
 from policies.contrasts import ContrastTable, Variant, tabulate
 from policies.distillation_policy import CandidateReason, DistillationPolicy
 from policies.distiller import judge
+from policies.procedures.policy import ProcedurePolicy, procedure_policy
 from records.errors import EvidenceError, NotFoundError
 from records.evidence import Experience, VerifiedEvidenceBundle
 from records.ids import EvidenceSnapshotId, ExperienceId, ScopeVariantId, StratumId
@@ -42,7 +44,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A snapshot with its contrasts and verdicts."""
+    """A snapshot with its contrasts and verdicts, and its procedures."""
 
     snapshot: EvidenceSnapshot
     table: ContrastTable
@@ -50,6 +52,7 @@ class View:
     strata: Mapping[Place, tuple[ExperienceId, ...]]
     places: Mapping[ExperienceId, tuple[Place, ...]]
     members: frozenset[ExperienceId]
+    procedures: ProcedureView
 
     def find(self, experience_id: ExperienceId) -> Finding:
         """Return what becomes of one Experience under this snapshot (spec 4.14)."""
@@ -57,21 +60,31 @@ class View:
         if refused is not None:
             outcome, reason = refused
             return Finding(outcome=outcome, verdicts=(), read=(experience_id,), refused=(reason.value,))
-        judged = [place for place in self.places[experience_id] if place[0] in self.verdicts]
+        judged = [place for place in self.places.get(experience_id, ()) if place[0] in self.verdicts]
+        rules = tuple(self.verdicts[variant] for variant, _ in judged)
+        procedure = self._procedure(experience_id)
+        read = {member for place in judged for member in self.strata[place]}
         return Finding(
             outcome=WorkOutcome.COVERED,
-            verdicts=tuple(self.verdicts[variant] for variant, _ in judged),
-            read=tuple(sorted({member for place in judged for member in self.strata[place]})),
+            verdicts=rules if procedure is None else (procedure, *rules),
+            read=tuple(sorted(read | {experience_id})),
             refused=(),
         )
+
+    def _procedure(self, experience_id: ExperienceId) -> Judgement | None:
+        """Return the procedure that an Experience closes, or, if it speaks for no rule, is evidence of."""
+        closed = self.procedures.closed_by(experience_id)
+        return closed if closed or experience_id in self.places else self.procedures.of(experience_id)
 
     def _refusal(self, experience_id: ExperienceId) -> tuple[WorkOutcome, CandidateReason] | None:
         if experience_id not in self.members:
             return WorkOutcome.NOT_COMPARABLE, CandidateReason.NON_COMPARABLE_EVIDENCE
-        if experience_id in self.table.duplicates:
+        if experience_id in self.table.duplicates or experience_id in self.procedures.duplicates:
             return WorkOutcome.NO_CANDIDATE, CandidateReason.DUPLICATE_SUPPORT_UNIT
         if experience_id in self.table.inert:
             return WorkOutcome.NO_CANDIDATE, CandidateReason.GENERIC_OR_NON_ACTIONABLE
+        if self._procedure(experience_id) is not None:
+            return None
         if experience_id not in self.places:
             return WorkOutcome.NO_COMPARATOR, CandidateReason.NON_COMPARABLE_EVIDENCE
         if not any(variant in self.verdicts for variant, _ in self.places[experience_id]):
@@ -79,8 +92,13 @@ class View:
         return None
 
 
-def read_view(reader: LedgerReader, snapshot_id: EvidenceSnapshotId, policy: DistillationPolicy) -> View:
-    """Read, cross-validate and judge a snapshot.
+def read_view(
+    reader: LedgerReader,
+    snapshot_id: EvidenceSnapshotId,
+    policy: DistillationPolicy,
+    procedures: ProcedurePolicy | None = None,
+) -> View:
+    """Read, cross-validate and judge a snapshot; procedures under the packaged policy unless another one is given.
 
     Raises:
         NotFoundError: there is no such snapshot.
@@ -109,6 +127,7 @@ def read_view(reader: LedgerReader, snapshot_id: EvidenceSnapshotId, policy: Dis
         strata=strata,
         places=places,
         members=frozenset(wanted),
+        procedures=view_procedures(bundles, table, policy, procedures or procedure_policy()),
     )
 
 

@@ -118,7 +118,7 @@ def detail(reader: LedgerReader, prefix: str) -> Detail:
     record_id = _resolve(reader, prefix)
     stored = reader.get_many([record_id])[record_id].load()
     if not isinstance(stored, MemoryRecord):
-        raise NotFoundError("id", prefix, "The record is no rule; run `vrm fsck`.")
+        raise NotFoundError("id", prefix, "The record is a procedure; `vrm procedures show` shows it.")
     head = reader.variant_heads(stored.namespace, [str(stored.scope_variant_id)]).get(str(stored.scope_variant_id))
     current = head is not None and head.memory_id == record_id
     events = _events(reader, stored)
