@@ -1,9 +1,9 @@
 """Build of the derived index of a Knowledge Snapshot (spec 14, VRM-O01, O02).
 
-Rules kept here: the members are exactly the rules of the snapshot, so candidates and ended heads cannot get in (VRM-W02), and its
-procedures, which no retrieval profile asks for, are left out;
-the same snapshot and embedder give the same bytes and the same receipt; hash vectors are refused unless a test says
-that it wants them, and then the receipt says so.
+Rules kept here: the members are exactly the rules of the snapshot, so candidates and ended heads cannot get in
+(VRM-W02); its procedures, which no retrieval profile asks for, are left out. The same snapshot and embedder give the
+same bytes and the same receipt; hash vectors are refused unless a test says that it wants them, and then the receipt
+says so.
 """
 
 from __future__ import annotations
