@@ -20,7 +20,7 @@ CHANGES: Final[tuple[tuple[str, KnobValue], ...]] = (("scaler", "standard"), ("c
 Scores = dict[str, Sequence[float]]
 """The primary metric at the start and after each change, by dataset root."""
 
-GOOD: Final[Scores] = {"a": (0.5, 0.6, 0.7), "b": (0.5, 0.55, 0.71), "c": (0.6, 0.65, 0.79)}
+GOOD: Final[Scores] = {"a": (0.5, 0.6, 0.7), "b": (0.5, 0.59, 0.71), "c": (0.6, 0.69, 0.79)}
 """Three roots on which the whole sequence gains 0.2, 0.21 and 0.19."""
 
 

@@ -173,7 +173,7 @@ def execute(
 
 
 def _compile(job: Job, *, as_json: bool) -> None:
-    from memory.procedures.reading import considered, stored_procedures  # noqa: PLC0415  # help does without
+    from memory.procedures.reading import considered, implemented, stored_procedures  # noqa: PLC0415  # as above
     from vrm.cli import procedures_view as view  # noqa: PLC0415
     from vrm.mainjob import steps  # noqa: PLC0415
 
@@ -181,9 +181,10 @@ def _compile(job: Job, *, as_json: bool) -> None:
     with job.stores.ledger.reading() as reader:
         found = stored_procedures(reader, job.namespace, every=True)
         judged = considered(reader, job.namespace)
+        rules = {str(each.record.id): implemented(reader, each.record) for each in found}
     if as_json:
         show_json({"considered": [each.as_json() for each in judged], "procedures": [view.as_json(p) for p in found]})
         return
     view.show_considered(console(), judged)
     for each in found:
-        view.show_detail(console(), each, [])
+        view.show_detail(console(), each, rules[str(each.record.id)])
