@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memory.procedures.adapter import ProcedureAdapter
 from memory.procedures.reading import StoredProcedure
+from policies.catalog import InterventionCatalog
 from policies.distillation_policy import distillation_policy
 from policies.procedures.execution import (
     BlockCode,
@@ -43,6 +44,7 @@ PROCEDURE = _compiled()
 TOOL, RUNTIME = (next(each.tool for each in PROCEDURE.tools if each.tool.endswith(end)) for end in ("es", "ment"))
 RUNNING = {each.tool: each.versions[0] for each in PROCEDURE.tools}
 METRIC = "balanced_accuracy"
+OTHER = InterventionCatalog.model_validate(CATALOG.model_dump() | {"version": "2"})
 
 
 def ground(**changes: Any) -> Ground:
@@ -92,7 +94,7 @@ class TestPreflight:
             ({"tools": RUNNING | {TOOL: "f" * 64}}, BlockCode.TOOL_VERSION),
             ({"tools": RUNNING | {RUNTIME: "f" * 64}}, BlockCode.TOOL_VERSION),
             ({"operations": {TOOL: frozenset({"delete"})}}, BlockCode.UNKNOWN_OPERATION),
-            ({"catalog": CATALOG.model_copy(update={"version": "2"})}, BlockCode.CATALOG),
+            ({"catalog": OTHER}, BlockCode.CATALOG),
             ({"config": CATALOG.effective_config({"scaler": "robust"})}, BlockCode.NOT_ALLOWED),
             ({"observed": {}}, BlockCode.PRECONDITION),
         ],
