@@ -87,6 +87,7 @@ class KnowledgeDistiller:
         self._clock = clock
         self._views: dict[EvidenceSnapshotId, View] = {}
         self._committed: dict[tuple[EvidenceSnapshotId, ScopeVariantId], Covering] = {}
+        self._moved: dict[ScopeVariantId, tuple[str, str]] = {}
 
     def view(self, snapshot_id: EvidenceSnapshotId) -> View:
         """Return a snapshot as read and judged; done once per snapshot (see `read_view` for what it raises)."""
@@ -98,10 +99,11 @@ class KnowledgeDistiller:
 
     def propose(self, requests: Sequence[DistillationRequest]) -> list[Proposal]:
         """Return one complete proposal per request, in order; within a call each variant is led once."""
-        led: dict[ScopeVariantId, Cover] = {}
+        led: dict[ScopeVariantId, Covering] = {}
+        self._moved = {}
         return [self._propose(request, led) for request in requests]
 
-    def _propose(self, request: DistillationRequest, led: dict[ScopeVariantId, Cover]) -> Proposal:
+    def _propose(self, request: DistillationRequest, led: dict[ScopeVariantId, Covering]) -> Proposal:
         finding = self.view(request.snapshot_id).find(ExperienceId(request.item.experience_id))
         now = self._clock()
         covers = [self._cover(request, verdict, led, now) for verdict in finding.verdicts]
@@ -123,26 +125,25 @@ class KnowledgeDistiller:
         )
 
     def _cover(
-        self, request: DistillationRequest, verdict: Judgement, led: dict[ScopeVariantId, Cover], now: str
+        self, request: DistillationRequest, verdict: Judgement, led: dict[ScopeVariantId, Covering], now: str
     ) -> Cover:
         """Return the Candidate and Decision behind a verdict, with what this item commits of them."""
         key = verdict.scope_variant_id
-        if key in led:
-            return Cover(led[key].covering)
-        covering = self._committed.get((request.snapshot_id, key))
+        covering = led.get(key) or self._committed.get((request.snapshot_id, key))
         if covering is not None:
             return Cover(covering)
-        draft = self._draft(request, verdict, led, now)
+        draft = self._draft(request, verdict, now)
         covering = self._standing(draft) or self._decided(draft)
         if covering is not None:
             self._committed[request.snapshot_id, key] = covering
             return Cover(covering)
-        led[key] = Cover(draft.covering, tuple(draft.records()), draft.experiences())
-        return led[key]
+        led[key] = draft.covering
+        records = tuple(draft.records())
+        moves = (record for record in records if isinstance(record, LifecycleEvent))
+        self._moved |= {key: (str(event.memory_id), event.disposition.value) for event in moves}
+        return Cover(led[key], records, draft.experiences())
 
-    def _draft(
-        self, request: DistillationRequest, verdict: Judgement, led: dict[ScopeVariantId, Cover], now: str
-    ) -> Draft[Any]:
+    def _draft(self, request: DistillationRequest, verdict: Judgement, now: str) -> Draft[Any]:
         namespace, key = request.item.namespace, verdict.scope_variant_id
         rules = self.view(request.snapshot_id).procedures.rules.get(key, ())
         heads = self._reader.variant_heads(namespace, [key, *rules])
@@ -158,8 +159,14 @@ class KnowledgeDistiller:
             case VariantVerdict():
                 return RuleDraft(**facts)
             case ProcedureVerdict():
-                return ProcedureDraft(**facts, rules=_live(rules, heads, led))
+                return ProcedureDraft(**facts, rules=self._live(rules, heads))
         raise TypeError(f"nothing drafts a {type(verdict).__name__}")
+
+    def _live(self, variants: Iterable[ScopeVariantId], heads: Mapping[str, Head]) -> tuple[MemoryId, ...]:
+        """Return the live records of variants, sorted: as they are led in this call, else as their heads stand."""
+        stand = {each: (heads[each].memory_id, heads[each].disposition) for each in variants if each in heads}
+        stand |= {each: self._moved[each] for each in variants if each in self._moved}
+        return tuple(sorted(MemoryId.check(memory) for memory, disposition in stand.values() if is_live(disposition)))
 
     def _decided(self, draft: Draft[Any]) -> Covering | None:
         """Return the Decision that the Ledger holds about this very candidate."""
@@ -193,20 +200,6 @@ class KnowledgeDistiller:
             lifecycle_policy=self._policies.lifecycle.identity,
             drafting_adapter=DRAFTING_ADAPTER,
         )
-
-
-def _live(
-    variants: Iterable[ScopeVariantId], heads: Mapping[str, Head], led: Mapping[ScopeVariantId, Cover]
-) -> tuple[MemoryId, ...]:
-    """Return the live records of variants, sorted: as they were led in this call, else as their heads stand."""
-    found: dict[ScopeVariantId, tuple[str, str]] = {
-        each: (heads[each].memory_id, heads[each].disposition) for each in variants if each in heads
-    }
-    for each in variants:
-        events = [record for record in led[each].records if isinstance(record, LifecycleEvent)] if each in led else []
-        if events:
-            found[each] = (events[-1].memory_id, events[-1].disposition)
-    return tuple(sorted(MemoryId.check(memory) for memory, disposition in found.values() if is_live(disposition)))
 
 
 def _support(links: Iterable[EvidenceLink]) -> frozenset[tuple[LinkRelation, SupportUnitId]]:

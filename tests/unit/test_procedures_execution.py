@@ -104,7 +104,7 @@ class TestPreflight:
 
     @pytest.mark.parametrize("name", [check.observable for check in PROCEDURE.preconditions])
     def test_every_precondition_counts(self, name: str) -> None:
-        (block,) = preflight(PROCEDURE, ground(observed=ground().observed | {name: "elsewhere"}))
+        (block,) = preflight(PROCEDURE, ground(observed={**ground().observed, name: "elsewhere"}))
         assert (block.code, block.about, block.met) == (BlockCode.PRECONDITION, name, "elsewhere")
 
     def test_the_adapter_raises_it_typed(self) -> None:
