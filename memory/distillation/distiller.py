@@ -139,8 +139,8 @@ class KnowledgeDistiller:
             return Cover(covering)
         led[key] = draft.covering
         records = tuple(draft.records())
-        moves = (record for record in records if isinstance(record, LifecycleEvent))
-        self._moved |= {key: (str(event.memory_id), event.disposition.value) for event in moves}
+        for event in (record for record in records if isinstance(record, LifecycleEvent)):
+            self._moved[key] = (str(event.memory_id), event.disposition.value)
         return Cover(led[key], records, draft.experiences())
 
     def _draft(self, request: DistillationRequest, verdict: Judgement, now: str) -> Draft[Any]:
