@@ -203,6 +203,9 @@ def _acyclic(reader: LedgerReader, append: Append) -> Refusal | None:
     """No directed relation leads back to where it began; what is new here, only this append can point at."""
     relations = [each for each in of(append, MemoryRelation) if each.relation is not RelationKind.CONTESTS]
     new = {str(record.id) for record in of(append, GovernedRecord)}
+    ends = {str(each.target_memory_id) for each in relations} - new
+    if ends and (missing := ends - reader.get_many(sorted(ends)).keys()):
+        return precondition(f"{min(missing)} is not in the Ledger yet")
     for relation in relations:
         kind, seen, reached = relation.relation, set[str](), {str(relation.target_memory_id)}
         while reached:

@@ -4,6 +4,7 @@ Rules kept here (spec 8.3, 12, VRM-L02, L05; docs/adr/0060):
 
 - the default admits active heads only; contested heads come in under a policy of their own that asks for them;
 - a record that has ended, superseded or retracted, is admitted by no policy at all;
+- rules and procedures are both selected by it; version 1 admits rules alone;
 - nothing about retrieval or indexes is in it, so that neither can change the identity of a snapshot.
 """
 
@@ -29,7 +30,7 @@ class SelectionPolicy(Policy):
         grades: evidence-strength grades that may be members.
     """
 
-    kinds: Annotated[tuple[Literal["semantic"], ...], Field(min_length=1)]
+    kinds: Annotated[tuple[Literal["semantic", "procedure"], ...], Field(min_length=1)]
     dispositions: Annotated[tuple[Disposition, ...], Field(min_length=1)]
     grades: Annotated[tuple[Grade, ...], Field(min_length=1)]
 

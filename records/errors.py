@@ -18,6 +18,7 @@
     ├── StaleError                   an expected version, generation or head has moved on
     ├── FencedError                  another owner has claimed the resource
     ├── EvidenceError                a bundle is incomplete or does not cross-validate
+    ├── ProcedureBlockedError        what a procedure needs is not so here; nothing was run
     ├── EvaluatorError               the independent evaluator failed, hung or answered nonsense
     └── UnavailableError             a service (Postgres, Ray, a model) cannot be used now
 
@@ -130,6 +131,10 @@ class FencedError(VrmError):
 
 class EvidenceError(VrmError):
     """A Verified Evidence Bundle is incomplete or does not cross-validate."""
+
+
+class ProcedureBlockedError(VrmError):
+    """A procedure needs another tool version, catalog or situation than there is here; nothing was run."""
 
 
 class EvaluatorError(VrmError):

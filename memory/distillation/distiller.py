@@ -14,16 +14,19 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from memory.distillation.drafting import DRAFTS, Draft, Judgement
+from memory.distillation.drafting import Draft, Judgement, RuleDraft
 from memory.distillation.policies import Policies
+from memory.distillation.procedures import ProcedureDraft, is_live
 from memory.distillation.view import Finding, View, read_view
 from memory.distillation.wording import Drafter
 from memory.ports import Clock
-from records.appends import Proposal
+from policies.distiller import VariantVerdict
+from policies.procedures.judging import ProcedureVerdict
+from records.appends import Head, Proposal
 from records.base import Record
 from records.flows import Authority, Transition
 from records.ids import (
@@ -86,16 +89,20 @@ class KnowledgeDistiller:
         self._drafter = drafter or Drafter()
         self._views: dict[EvidenceSnapshotId, View] = {}
         self._committed: dict[tuple[EvidenceSnapshotId, ScopeVariantId], Covering] = {}
+        self._moved: dict[ScopeVariantId, tuple[str, str]] = {}
 
     def view(self, snapshot_id: EvidenceSnapshotId) -> View:
         """Return a snapshot as read and judged; done once per snapshot (see `read_view` for what it raises)."""
         if snapshot_id not in self._views:
-            self._views[snapshot_id] = read_view(self._reader, snapshot_id, self._policies.distillation)
+            self._views[snapshot_id] = read_view(
+                self._reader, snapshot_id, self._policies.distillation, self._policies.procedures
+            )
         return self._views[snapshot_id]
 
     def propose(self, requests: Sequence[DistillationRequest]) -> list[Proposal]:
         """Return one complete proposal per request, in order; within a call each variant is led once."""
         led: dict[ScopeVariantId, Covering] = {}
+        self._moved = {}
         return [self._propose(request, led) for request in requests]
 
     def _propose(self, request: DistillationRequest, led: dict[ScopeVariantId, Covering]) -> Proposal:
@@ -127,24 +134,44 @@ class KnowledgeDistiller:
         covering = led.get(key) or self._committed.get((request.snapshot_id, key))
         if covering is not None:
             return Cover(covering)
-        whole = verdict.refines
-        heads = self._reader.variant_heads(request.item.namespace, [key] if whole is None else [key, whole])
-        draft = DRAFTS[type(verdict)](
-            namespace=request.item.namespace,
-            now=now,
-            snapshot_id=request.snapshot_id,
-            policies=self._policies,
-            drafter=self._drafter,
-            verdict=verdict,
-            head=heads.get(key),
-            whole=None if whole is None else heads.get(whole),
-        )
+        draft = self._draft(request, verdict, now)
         covering = self._standing(draft) or self._decided(draft)
         if covering is not None:
             self._committed[request.snapshot_id, key] = covering
             return Cover(covering)
         led[key] = draft.covering
-        return Cover(led[key], tuple(draft.records()), draft.experiences())
+        records = tuple(draft.records())
+        for event in (record for record in records if isinstance(record, LifecycleEvent)):
+            self._moved[key] = (str(event.memory_id), event.disposition.value)
+        return Cover(led[key], records, draft.experiences())
+
+    def _draft(self, request: DistillationRequest, verdict: Judgement, now: str) -> Draft[Any]:
+        namespace, key = request.item.namespace, verdict.scope_variant_id
+        rules = self.view(request.snapshot_id).procedures.rules.get(key, ())
+        whole = verdict.refines
+        heads = self._reader.variant_heads(namespace, [key, *rules, *([whole] if whole else ())])
+        facts: dict[str, Any] = {
+            "namespace": namespace,
+            "now": now,
+            "snapshot_id": request.snapshot_id,
+            "policies": self._policies,
+            "drafter": self._drafter,
+            "verdict": verdict,
+            "head": heads.get(key),
+            "whole": heads.get(whole) if whole else None,
+        }
+        match verdict:
+            case VariantVerdict():
+                return RuleDraft(**facts)
+            case ProcedureVerdict():
+                return ProcedureDraft(**facts, rules=self._live(rules, heads))
+        raise TypeError(f"nothing drafts a {type(verdict).__name__}")
+
+    def _live(self, variants: Iterable[ScopeVariantId], heads: Mapping[str, Head]) -> tuple[MemoryId, ...]:
+        """Return the live records of variants, sorted: as they are led in this call, else as their heads stand."""
+        stand = {each: (heads[each].memory_id, heads[each].disposition) for each in variants if each in heads}
+        stand |= {each: self._moved[each] for each in variants if each in self._moved}
+        return tuple(sorted(MemoryId.check(memory) for memory, disposition in stand.values() if is_live(disposition)))
 
     def _decided(self, draft: Draft[Any]) -> Covering | None:
         """Return the Decision that the Ledger holds about this very candidate."""

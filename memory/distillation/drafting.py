@@ -2,8 +2,8 @@
 
 Rules kept here:
 
-- rules and procedures are drafted alike: a sort of verdict is a row of `DRAFTS`, and only what its Candidate and its
-  record hold is its own;
+- rules and procedures (`memory.distillation.procedures`) are drafted alike; only what their Candidate and record hold
+  is their own;
 - a verdict that no longer carries a live head retracts it, so that counter-evidence is never left without effect
   (VRM-W07); one that replaces a live head supersedes it first, as the Lifecycle Policy says. A contested head carries
   both sides already, and stays until a verdict takes its place;
@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+from typing import Final, Generic, Literal, Protocol, TypeVar
 
 from memory.distillation.policies import Policies
 from memory.distillation.wording import Drafter
@@ -298,9 +298,6 @@ class RuleDraft(Draft[VariantVerdict]):
             and record.effect.as_json() | _UNADJUSTED == self.verdict.effect.as_json() | _UNADJUSTED
         )
 
-
-DRAFTS: Final[dict[type, type[Draft[Any]]]] = {VariantVerdict: RuleDraft}
-"""How each sort of verdict is drafted."""
 
 _UNADJUSTED: Final = {"adjusted_p_value": None}
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory.distillation.drafting import Judgement
+from memory.distillation.procedures import ProcedureView, view_procedures
 from memory.evidence import resolve_bundles
 from policies.contrasts import ContrastTable, Variant, tabulate
 from policies.distillation_policy import CandidateReason, DistillationPolicy
 from policies.distiller import judge
+from policies.procedures.policy import ProcedurePolicy, procedure_policy
 from policies.variants import experience_of
 from records.errors import EvidenceError, NotFoundError
 from records.evidence import Experience, VerifiedEvidenceBundle
@@ -47,7 +49,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A snapshot with its contrasts and verdicts.
+    """A snapshot with its contrasts and verdicts, and its procedures.
 
     Attributes:
         strata: the members of each place; places: where an Experience is, widest scope first.
@@ -61,6 +63,7 @@ class View:
     places: Mapping[ExperienceId, tuple[Place, ...]]
     members: frozenset[ExperienceId]
     parts: Mapping[ScopeVariantId, tuple[ScopeVariantId, ...]]
+    procedures: ProcedureView
 
     def find(self, experience_id: ExperienceId) -> Finding:
         """Return what becomes of one Experience under this snapshot (spec 4.14)."""
@@ -68,11 +71,14 @@ class View:
         if refused is not None:
             outcome, reason = refused
             return Finding(outcome=outcome, verdicts=(), read=(experience_id,), refused=(reason.value,))
-        judged = [place for place in self.places[experience_id] if place[0] in self.verdicts]
+        judged = [place for place in self.places.get(experience_id, ()) if place[0] in self.verdicts]
+        rules = tuple(self.verdicts[variant] for variant in self._spoken_for(judged))
+        procedure = self._procedure(experience_id)
+        read = {member for place in judged for member in self.strata[place]}
         return Finding(
             outcome=WorkOutcome.COVERED,
-            verdicts=tuple(self.verdicts[variant] for variant in self._spoken_for(judged)),
-            read=tuple(sorted({member for place in judged for member in self.strata[place]})),
+            verdicts=rules if procedure is None else (procedure, *rules),
+            read=tuple(sorted(read | {experience_id})),
             refused=(),
         )
 
@@ -85,10 +91,19 @@ class View:
         variants = [variant for variant, _ in judged]
         return dict.fromkeys([*variants, *(part for variant in variants for part in self.parts.get(variant, ()))])
 
+    def _procedure(self, experience_id: ExperienceId) -> Judgement | None:
+        """Return the procedure that an Experience closes, or, if it speaks for no rule, is evidence of."""
+        closed = self.procedures.closed_by(experience_id)
+        return closed if closed or experience_id in self.places else self.procedures.of(experience_id)
+
     def _refusal(self, experience_id: ExperienceId) -> tuple[WorkOutcome, CandidateReason] | None:
         if experience_id not in self.members:
             return WorkOutcome.NOT_COMPARABLE, CandidateReason.NON_COMPARABLE_EVIDENCE
+        if experience_id in self.procedures.duplicates:
+            return WorkOutcome.NO_CANDIDATE, CandidateReason.DUPLICATE_SUPPORT_UNIT
         reason = self.table.why_not(experience_id)
+        if (reason is None or reason in _WAITS) and self._procedure(experience_id) is not None:
+            return None
         if reason is not None:
             return WorkOutcome.NO_COMPARATOR if reason in _WAITS else WorkOutcome.NO_CANDIDATE, reason
         if not any(variant in self.verdicts for variant, _ in self.places[experience_id]):
@@ -96,8 +111,13 @@ class View:
         return None
 
 
-def read_view(reader: LedgerReader, snapshot_id: EvidenceSnapshotId, policy: DistillationPolicy) -> View:
-    """Read, cross-validate and judge a snapshot.
+def read_view(
+    reader: LedgerReader,
+    snapshot_id: EvidenceSnapshotId,
+    policy: DistillationPolicy,
+    procedures: ProcedurePolicy | None = None,
+) -> View:
+    """Read, cross-validate and judge a snapshot; procedures under the packaged policy unless another one is given.
 
     Raises:
         NotFoundError: there is no such snapshot.
@@ -128,6 +148,7 @@ def read_view(reader: LedgerReader, snapshot_id: EvidenceSnapshotId, policy: Dis
         places=places,
         members=frozenset(wanted),
         parts=_parts(verdicts),
+        procedures=view_procedures(bundles, table, policy, procedures or procedure_policy()),
     )
 
 

@@ -11,7 +11,7 @@ Rules kept here (spec 8.2, stages 1 to 3; section 15):
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -27,6 +27,7 @@ from records.decisions import BlockedTarget, CorruptInputEvidence, RetentionChec
 from records.errors import IntegrityError, InvalidRecordError, NotFoundError
 from records.ids import MemoryId, RecallInputId
 from records.models import Id
+from records.procedures import ProcedureRecord
 from records.snapshots import IndexBuild, KnowledgeMember, KnowledgeSnapshot, RecallInput
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerReader
@@ -115,12 +116,14 @@ def load_input(
     if check.blocked:
         return UnusableInput(metadata.recall_input, RetentionEvidence(check=check))
     try:
-        return _open(metadata, artifacts, data)
+        return _open(metadata, ledger, artifacts, data)
     except (IntegrityError, NotFoundError) as error:
         return _corrupt(metadata.recall_input, metadata.build.artifact.sha256, error.field)
 
 
-def _open(metadata: InputMetadata, artifacts: ArtifactStore, data: Buffer | None) -> LoadedInput:
+def _open(
+    metadata: InputMetadata, ledger: ReadableLedger, artifacts: ArtifactStore, data: Buffer | None
+) -> LoadedInput:
     build = metadata.build
     if data is None:
         data = artifacts.read(build.artifact.sha256)
@@ -138,11 +141,20 @@ def _open(metadata: InputMetadata, artifacts: ArtifactStore, data: Buffer | None
     if found != receipt:
         raise IntegrityError("memory-index.receipt", str(build.id), "The artifact is not what the receipt says.")
     members = {member.memory_id: member for member in metadata.snapshot.members}
-    if members.keys() != set(index.search.ids):
+    indexed = set(index.search.ids)
+    if not (indexed <= members.keys() and _are_procedures(ledger, members.keys() - indexed)):
         raise IntegrityError("memory-index.members", str(metadata.snapshot.id), "They are not those of the snapshot.")
     known = np.array([found in members for found in index.search.ids], dtype=np.bool_)
     index = replace(index, columns=replace(index.columns, members=known))
     return LoadedInput(metadata, index, members, metadata.sources)
+
+
+def _are_procedures(ledger: ReadableLedger, memory_ids: Collection[MemoryId]) -> bool:
+    """Tell whether members that an index leaves out are procedures, which no retrieval profile asks for."""
+    if not memory_ids:
+        return True
+    with ledger.reading() as reader:
+        return all(isinstance(_read(reader, each), ProcedureRecord) for each in memory_ids)
 
 
 def _metadata(reader: LedgerReader, recall_input_id: RecallInputId) -> InputMetadata | UnusableInput:

@@ -1,8 +1,9 @@
 """Build of the derived index of a Knowledge Snapshot (spec 14, VRM-O01, O02).
 
-Rules kept here: the members are exactly those of the snapshot, so candidates and ended heads cannot get in (VRM-W02);
-the same snapshot and embedder give the same bytes and the same receipt; hash vectors are refused unless a test says
-that it wants them, and then the receipt says so.
+Rules kept here: the members are exactly the rules of the snapshot, so candidates and ended heads cannot get in
+(VRM-W02); its procedures, which no retrieval profile asks for, are left out. The same snapshot and embedder give the
+same bytes and the same receipt; hash vectors are refused unless a test says that it wants them, and then the receipt
+says so.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from memory.recall.memory_index import MEMORY_INDEX, identity_digest, pack_memor
 from records.canonical import digest_bytes
 from records.errors import IntegrityError
 from records.ids import KnowledgeSnapshotId
-from records.knowledge import MemoryRecord
+from records.knowledge import GovernedRecord, MemoryRecord
 from records.snapshots import IndexBuild, KnowledgeSnapshot
 from records.values import ArtifactRef, Disposition
 from store.ledger.port import LedgerReader
@@ -68,7 +69,8 @@ def _members(reader: LedgerReader, snapshot: KnowledgeSnapshot) -> list[tuple[Me
     rows = []
     for member in sorted(snapshot.members, key=lambda member: member.memory_id):
         record = stored[member.memory_id].load() if member.memory_id in stored else None
-        if not isinstance(record, MemoryRecord) or record.namespace != snapshot.namespace:
+        if not isinstance(record, GovernedRecord) or record.namespace != snapshot.namespace:
             raise IntegrityError("snapshot member", member.memory_id, "The Ledger does not hold it; run fsck.")
-        rows.append((record, member.disposition))
+        if isinstance(record, MemoryRecord):
+            rows.append((record, member.disposition))
     return rows

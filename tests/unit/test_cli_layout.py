@@ -57,7 +57,9 @@ def test_a_title_is_text_not_markup() -> None:
     assert out.file.getvalue() == "\nChanging [bold]\n"
 
 
-@pytest.mark.parametrize("group", [(), ("knowledge",), ("runs",), ("bench",), ("import",), ("audit",)])
+@pytest.mark.parametrize(
+    "group", [(), ("knowledge",), ("procedures",), ("runs",), ("bench",), ("import",), ("audit",), ("evaluate",)]
+)
 def test_help_cuts_no_line_short_at_80_columns(group: tuple[str, ...]) -> None:
     answer = CliRunner().invoke(app, [*group, "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"})
     assert answer.exit_code == 0

@@ -15,6 +15,7 @@ from vrm.cli import (
     imports,
     knowledge,
     migrate,
+    procedures,
     recall,
     recover,
     run,
@@ -60,6 +61,7 @@ app.command("simulate", short_help="Run the write path in memory, broken at ever
 app.command("chaos", short_help="Kill and stop real processes at every point, and account for everything.")(chaos.chaos)
 app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
+app.add_typer(procedures.app, name="procedures")
 app.add_typer(runs.app, name="runs")
 app.add_typer(bench.app, name="bench")
 app.add_typer(audit.app, name="audit")

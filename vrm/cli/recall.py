@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vrm.cli.output import AsJson, Namespace, command, show_json
+from vrm.cli.values import knob_value, pairs
 from vrm.home import DEFAULT_NAMESPACE
 
 Task = Annotated[list[str], typer.Option("--task", help="A public attribute of the task, as name=value; repeat it.")]
@@ -33,8 +33,8 @@ def recall(
     import vrm  # noqa: PLC0415  # brings the drivers along
 
     question = vrm.Question(
-        task={name: str(value) for name, value in _pairs("--task", task).items()},
-        config={name: _value(value) for name, value in _pairs("--set", knobs).items()},
+        task={name: str(value) for name, value in pairs("--task", task).items()},
+        config={name: knob_value(value) for name, value in pairs("--set", knobs).items()},
         text=text or "Which one change helps most here?",
     )
     with vrm.connect(namespace) as memory:
@@ -46,23 +46,3 @@ def recall(
     typer.echo(f"{answer.status} ({answer.reason}), {len(answer.cards)} cards, {answer.tokens} tokens")
     if answer.rendered:
         typer.echo(answer.rendered)
-
-
-def _pairs(option: str, given: list[str]) -> dict[str, str]:
-    from records.errors import InvalidInputError  # noqa: PLC0415  # help does without
-
-    found = {}
-    for item in given:
-        name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise InvalidInputError(option, item, "Write it as name=value.")
-        found[name] = value
-    return found
-
-
-def _value(text: str) -> Any:
-    """Read a knob value as JSON where it is JSON, else as text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

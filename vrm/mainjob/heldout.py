@@ -14,19 +14,18 @@ from memory.leases import completion
 from memory.recall.context import Recall
 from policies.catalog import KnobValue
 from policies.planner import PlannerAnswer, PlannerQuestion, plan
-from records.appends import Append, Proposal
-from records.base import Record
-from records.canonical import canonical_bytes
-from records.decisions import BlockedProposal, DecisionIntent, RecallContext, RecallRequest, memory_binding
+from records.appends import Proposal
+from records.decisions import BlockedProposal, DecisionIntent, RecallContext, RecallRequest
 from records.evidence import Corpus
 from records.flows import Authority, Transition
 from records.ids import ContextId
-from records.outcomes import OutcomeAttemptLink, RecallOutcome
-from records.states import Machine, Phase
+from records.outcomes import RecallOutcome
+from records.states import Machine
 from records.values import RecallRequirement
+from vrm.mainjob.deciding import Decisions, proposal_of
 from vrm.mainjob.experiments import Experiments, Verified
 from vrm.mainjob.job import Job, require
-from vrm.mainjob.outcomes import Decided, link_of, outcome_of, planner_envelope
+from vrm.mainjob.outcomes import Decided
 from vrm.mainjob.tabular import Setting
 from vrm.mainjob.trials import SLOT, DecisionMaker, TrialState, arm_manifest, memory_profile, new_trials
 
@@ -53,6 +52,7 @@ class HeldOut:
         self._maker = maker
         self._experiments = experiments
         self._recall = recall
+        self._decisions = Decisions(job)
 
     def run(self, tasks: tuple[str, ...]) -> None:
         """Run both arms of every trial to the end."""
@@ -81,34 +81,20 @@ class HeldOut:
 
     def _wave(self, states: Sequence[TrialState], index: int) -> None:
         """Take the decision with this index in every arm."""
-        intents = self._intents([self._maker.intent(state, index, now()) for state in states])
+        drafts = [self._maker.intent(state, index, now()) for state in states]
+        intents = self._decisions.register(self._maker.view, drafts)
         sources = self._sources(states, intents)
-        self._give(intents, sources)
+        given = zip(intents, sources, strict=True)
+        self._decisions.give([(intent, each) for intent, each in given if not isinstance(each, BlockedProposal)])
         pending = [
             Pending(state=state, intent=intent, source=source, answer=self._plan(state, source, index))
             for state, intent, source in zip(states, intents, sources, strict=True)
         ]
-        self._keep_answers(pending)
+        self._decisions.keep_answers([(item.intent, item.answer) for item in pending if item.answer is not None])
         executed = self._execute(pending, index)
         self._conclude(pending, executed)
         for item in pending:
             self._advance(item, executed.get(item.intent.id))
-
-    def _intents(self, drafts: Sequence[DecisionIntent]) -> list[DecisionIntent]:
-        """Register what is new, and return the intents as the Ledger holds them, with their first timestamps."""
-        self._register(drafts)
-        stored = self._job.stores.ledger.get_many(str(draft.id) for draft in drafts)
-        loaded = {key: item.load() for key, item in stored.items()}
-        return [item for draft in drafts if isinstance(item := loaded.get(str(draft.id)), DecisionIntent)]
-
-    def _register(self, intents: Sequence[DecisionIntent]) -> None:
-        known = self._job.stores.runtime.subjects(Machine.DECISION, [str(intent.id) for intent in intents])
-        fresh = [intent for intent in intents if str(intent.id) not in known]
-        proposals = [
-            _proposal(intent, Transition.APPEND_INTENT, Authority.ADMISSION, (self._maker.view, intent), (1, 1))
-            for intent in fresh
-        ]
-        require(self._job.spine.carry(proposals))
 
     def _sources(self, states: Sequence[TrialState], intents: Sequence[DecisionIntent]) -> list[Source]:
         """Return what memory says to each decision; what it said before is read back, never asked again."""
@@ -148,7 +134,7 @@ class HeldOut:
     def _context(self, intent: DecisionIntent, context: RecallContext) -> Proposal:
         subject = self._job.stores.runtime.subject(Machine.DECISION, str(intent.id))
         attempt = (1, 1) if subject is None else (subject.generation, subject.fence)
-        return _proposal(intent, Transition.APPEND_CONTEXT, Authority.NORMAL, (context,), attempt)
+        return proposal_of(intent, Transition.APPEND_CONTEXT, Authority.NORMAL, (context,), attempt)
 
     def _plan(self, state: TrialState, source: Source, index: int) -> PlannerAnswer | None:
         """Ask the planner; a blocked source reaches no actor (spec 9.7)."""
@@ -164,20 +150,6 @@ class HeldOut:
             view=self._maker.view,
         )
         return plan(question, self._maker.planner)
-
-    def _give(self, intents: Sequence[DecisionIntent], sources: Sequence[Source]) -> None:
-        """Publish what each actor is given of memory, before any of them is asked (spec 9.7)."""
-        given = [
-            memory_binding(intent, source)
-            for intent, source in zip(intents, sources, strict=True)
-            if not isinstance(source, BlockedProposal)
-        ]
-        self._job.stores.artifacts.publish_many([part.canonical for part in given])
-
-    def _keep_answers(self, pending: Sequence[Pending]) -> None:
-        """Publish what each actor answered, before anything is executed."""
-        answers = [planner_envelope(item.intent, item.answer) for item in pending if item.answer is not None]
-        self._job.stores.artifacts.publish_many([canonical_bytes(part) for part in answers])
 
     def _execute(self, pending: Sequence[Pending], index: int) -> dict[str, Verified]:
         acting = [(item, item.answer) for item in pending if item.answer is not None and item.answer.change is not None]
@@ -195,22 +167,9 @@ class HeldOut:
 
     def _conclude(self, pending: Sequence[Pending], executed: dict[str, Verified]) -> None:
         """Append one outcome per intent, then link those that led to an experiment."""
-        subjects = self._job.stores.runtime.subjects(Machine.DECISION, [str(item.intent.id) for item in pending])
-        outcomes: list[tuple[Pending, RecallOutcome]] = []
-        proposals = []
-        for item in pending:
-            run = executed.get(item.intent.id)
-            outcome = outcome_of(Decided(item.intent, item.source, item.answer, run, now()))
-            outcomes.append((item, outcome))
-            subject = subjects[str(item.intent.id)]
-            if subject.phase is not Phase.OUTCOME_COMMITTED:
-                attempt = (subject.generation, subject.fence)
-                proposals.append(
-                    _proposal(item.intent, Transition.APPEND_OUTCOME, Authority.NORMAL, (outcome,), attempt)
-                )
-        require(self._job.spine.carry(proposals))
-        links = [link_of(outcome, executed[item.intent.id]) for item, outcome in outcomes if item.intent.id in executed]
-        require(self._job.spine.direct([_link_append(link) for link in links]))
+        self._decisions.conclude(
+            [Decided(item.intent, item.source, item.answer, executed.get(item.intent.id), now()) for item in pending]
+        )
 
     @staticmethod
     def _advance(item: Pending, verified: Verified | None) -> None:
@@ -249,27 +208,3 @@ class HeldOut:
             pair=state.pair,
             recall_context_id=context_id,
         )
-
-
-def _proposal(
-    intent: DecisionIntent,
-    transition: Transition,
-    authority: Authority,
-    records: tuple[Record, ...],
-    attempt: tuple[int, int],
-) -> Proposal:
-    return Proposal(
-        namespace=intent.namespace,
-        transition=transition,
-        authority=authority,
-        machine=Machine.DECISION,
-        subject_id=str(intent.id),
-        run_id=intent.run_id,
-        generation=attempt[0],
-        fence=attempt[1],
-        records=Proposal.bodies(records),
-    )
-
-
-def _link_append(link: OutcomeAttemptLink) -> Append:
-    return Append.direct(Transition.LINK_ATTEMPT, f"link/{link.outcome_id}", (link,))

@@ -30,6 +30,7 @@ from policies.distillation_policy import distillation_policy
 from policies.lifecycle_policy import lifecycle_policy
 from records.appends import Append, AppendReceipt
 from records.base import Record
+from records.control import BudgetLimit
 from records.errors import VrmError
 from records.flows import Transition
 from records.runtime import Command, RunBody, activity_id
@@ -132,14 +133,21 @@ class Job:
         """The Activities of this driver's own Runs."""
         return Leasing(self.stores.runtime, self.owners.run_owner, now, self.holder)
 
-    def admit(self, runs: Sequence[RunBody], slot: str) -> None:
+    def admit(self, runs: Sequence[RunBody], slot: str, budget: Sequence[BudgetLimit] = ()) -> None:
         """Admit Runs with one Activity each, and lease those that are not committed.
+
+        Args:
+            runs: the specifications.
+            slot: the name of the Activity.
+            budget: the limits that each of them begins with.
 
         Raises:
             StaleError: another driver holds one of them, or a Run is not RUNNING.
             BudgetExceededError: a Run may not be attempted again.
         """
-        RunCommands(self.stores.runtime, self.stores.artifacts, self.owners.run_owner, now).drive_runs(runs, [slot])
+        RunCommands(self.stores.runtime, self.stores.artifacts, self.owners.run_owner, now).drive_runs(
+            runs, [slot], budget
+        )
         self.leasing.take([activity_id(run.id, slot) for run in runs]).require_all()
 
     def keep(self) -> None:

@@ -52,13 +52,17 @@ class Executed(Protocol):
 
 @dataclass(frozen=True)
 class Decided:
-    """What an outcome accounts for: the intent, what memory said, the answer, what was executed, and when."""
+    """What an outcome accounts for: the intent, what memory said, the answer, what was executed, and when.
+
+    `rejected` says why the decision was turned down before anything was executed, if it was.
+    """
 
     intent: DecisionIntent
     source: RecallContext | BlockedProposal | None
     answer: PlannerAnswer | None
     executed: Executed | None
     now: str
+    rejected: TerminalReason | None = None
 
 
 def planner_envelope(intent: DecisionIntent, answer: PlannerAnswer) -> dict[str, Any]:
@@ -135,6 +139,8 @@ def _source(decided: Decided) -> tuple[SourceStatus, str, str | None]:
 def _decision(decided: Decided) -> tuple[DecisionStatus, TerminalReason | None]:
     if isinstance(decided.source, BlockedProposal):
         return DecisionStatus.BLOCKED, TerminalReason.BLOCKED_RECALL_SOURCE
+    if decided.rejected is not None:
+        return DecisionStatus.REJECTED, decided.rejected
     if decided.executed is None:
         return DecisionStatus.NO_OP, TerminalReason.NO_APPLICABLE_ACTION
     return DecisionStatus.COMPLETED, None

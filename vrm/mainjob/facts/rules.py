@@ -44,7 +44,9 @@ class Knowledge:
     def latest(self) -> dict[str, DistillationDecision]:
         """The last decision about each scope variant, by its id."""
         return {
-            str(self.candidates[each.candidate_id].proposed_scope_variant_id): each for each in self.decisions.values()
+            str(self.candidates[each.candidate_id].proposed_scope_variant_id): each
+            for each in self.decisions.values()
+            if each.candidate_id in self.candidates  # the others are about procedures
         }
 
     @property

@@ -1,0 +1,90 @@
+"""What every typed decision goes through, whoever takes it: intent, what the actor is given, its answer, outcome, link.
+
+Every step first reads what is there, so a job that goes on registers, appends and links nothing twice (spec 6.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from policies.planner import PlannerAnswer
+from records.appends import Append, Proposal
+from records.base import Record
+from records.canonical import canonical_bytes
+from records.decisions import DecisionContractView, DecisionIntent, RecallContext, memory_binding
+from records.flows import Authority, Transition
+from records.outcomes import OutcomeAttemptLink
+from records.states import Machine, Phase
+from vrm.mainjob.job import Job, require
+from vrm.mainjob.outcomes import Decided, link_of, outcome_of, planner_envelope
+
+
+class Decisions:
+    """Carries decisions of a job through the spine; who decides what is the caller's."""
+
+    def __init__(self, job: Job) -> None:
+        """Decide within `job`."""
+        self._job = job
+
+    def register(self, view: DecisionContractView, drafts: Sequence[DecisionIntent]) -> list[DecisionIntent]:
+        """Register what is new, and return the intents as the Ledger holds them, with their first timestamps."""
+        stores = self._job.stores
+        known = stores.runtime.subjects(Machine.DECISION, [str(draft.id) for draft in drafts])
+        fresh = [draft for draft in drafts if str(draft.id) not in known]
+        proposals = [
+            proposal_of(draft, Transition.APPEND_INTENT, Authority.ADMISSION, (view, draft), (1, 1)) for draft in fresh
+        ]
+        require(self._job.spine.carry(proposals))
+        stored = stores.ledger.get_many(str(draft.id) for draft in drafts)
+        loaded = {key: item.load() for key, item in stored.items()}
+        return [item for draft in drafts if isinstance(item := loaded.get(str(draft.id)), DecisionIntent)]
+
+    def give(self, given: Sequence[tuple[DecisionIntent, RecallContext | None]]) -> None:
+        """Publish what each actor is given of memory, before any of them is asked (spec 9.7)."""
+        self._job.stores.artifacts.publish_many([memory_binding(*each).canonical for each in given])
+
+    def keep_answers(self, answers: Sequence[tuple[DecisionIntent, PlannerAnswer]]) -> None:
+        """Publish what each actor answered, before anything is executed."""
+        self._job.stores.artifacts.publish_many([canonical_bytes(planner_envelope(*each)) for each in answers])
+
+    def conclude(self, decided: Sequence[Decided]) -> None:
+        """Append one outcome per intent, then link those that led to an experiment."""
+        subjects = self._job.stores.runtime.subjects(Machine.DECISION, [str(each.intent.id) for each in decided])
+        links: list[OutcomeAttemptLink] = []
+        proposals = []
+        for each in decided:
+            outcome, subject = outcome_of(each), subjects[str(each.intent.id)]
+            if each.executed is not None:
+                links.append(link_of(outcome, each.executed))
+            if subject.phase is not Phase.OUTCOME_COMMITTED:
+                place = (subject.generation, subject.fence)
+                proposals.append(
+                    proposal_of(each.intent, Transition.APPEND_OUTCOME, Authority.NORMAL, (outcome,), place)
+                )
+        require(self._job.spine.carry(proposals))
+        require(self._job.spine.direct([_link_append(link) for link in links]))
+
+
+def proposal_of(
+    intent: DecisionIntent,
+    transition: Transition,
+    authority: Authority,
+    records: tuple[Record, ...],
+    attempt: tuple[int, int],
+) -> Proposal:
+    """Return a proposal about a decision, at a generation and fence of it."""
+    return Proposal(
+        namespace=intent.namespace,
+        transition=transition,
+        authority=authority,
+        machine=Machine.DECISION,
+        subject_id=str(intent.id),
+        run_id=intent.run_id,
+        generation=attempt[0],
+        fence=attempt[1],
+        records=Proposal.bodies(records),
+    )
+
+
+def _link_append(link: OutcomeAttemptLink) -> Append:
+    return Append.direct(Transition.LINK_ATTEMPT, f"link/{link.outcome_id}", (link,))
