@@ -1,234 +1,243 @@
-"""Comparable evidence: strata, paired contrasts and support units, out of Verified Evidence Bundles.
+"""Comparable evidence: paired contrasts, unpaired arms and support units, out of Verified Evidence Bundles.
 
-Pure. Rules kept here (spec 8.1):
+Pure. Rules kept here (spec 8.1; docs/adr/0031):
 
-- two runs are compared only inside one stratum, whose fields the Distillation Policy names; seed and intervention value
-  are not among them, for they are what is compared;
-- a changed run is paired with the baseline of its stratum and seed, the first by id if there are several; one without a
-  baseline has no comparator;
-- a support unit is what a pair shows: stratum, seed, change and the evidence of both runs. The same evidence imported
-  twice is one unit (VRM-W06); a rerun with another result is another pair of the same root, never another root;
+- a changed run is paired with the baseline of its stratum and seed. Where no changed run of a stratum and change has
+  one, but the stratum has baseline runs, the two arms are compared unpaired: every run of both is used. A changed run
+  that is left over has no comparator;
+- several baselines of one seed, reruns with other results, are all kept, and their mean is what is compared with;
+- a support unit is one changed run beside what it is compared with: stratum, seed, change and evidence. The same
+  evidence imported twice, under whatever run, attempt or seed, is one unit (VRM-W06); a rerun with another result is
+  another unit of the same root, never another root. A unit names the baseline whose evidence comes first in order, not
+  in time; that of an unpaired run is made of that run alone, so that no later run changes it;
+- a run that a recall steered, and that has no baseline of its own, is no evidence for what it was told to do;
+- a run that did not work enters no contrast, and is no counter-evidence;
 - pairs are indexed by scope variant, so that one work item touches only its own.
+
+Version 1 of the policy knows pairs with the first baseline of a seed, and nothing else.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from policies.distillation_policy import DistillationPolicy, StratumField
-from policies.effects import PairedDelta
+from policies.admission import refusal
+from policies.distillation_policy import CandidateReason, DistillationPolicy
+from policies.failures import FailureClass, broken
+from policies.strata import Apart, apart, stratum_of
+from policies.variants import Arm, Contrast, Variant, draft_variants, experience_of
 from records.evidence import Manipulation, VerifiedEvidenceBundle
 from records.ids import ExperienceId, ScopeVariantId, StratumId, SupportUnitId
-from records.knowledge import family_id, scope_variant_id
-from records.values import DecisionTarget, Knob, MemoryScope, MetricSpec
+from records.values import Knob
+
+__all__ = ["Arm", "Contrast", "ContrastTable", "Variant", "stratum_of", "tabulate"]
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """One changed run beside its baseline, in one stratum and with one seed."""
-
-    stratum_id: StratumId
-    support_unit_id: SupportUnitId
-    knob: Knob
-    changed: VerifiedEvidenceBundle
-    baseline: VerifiedEvidenceBundle
-    rerun: int
-
-    def delta(self, metric: str) -> PairedDelta | None:
-        """Return the paired values of a metric, or None where one of the runs has it not verified."""
-        values = self.baseline.verification.metric(metric), self.changed.verification.metric(metric)
-        if values[0] is None or values[1] is None:
-            return None
-        seed = str(self.changed.attempt.seed)
-        return PairedDelta(
-            root=self.changed.attempt.dataset_root,
-            evaluation_task=self.stratum_id,
-            seed=f"{seed}#{self.rerun}" if self.rerun else seed,
-            baseline=values[0],
-            changed=values[1],
-        )
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One claim under one scope, with every pair that speaks about it."""
-
-    scope_variant_id: ScopeVariantId
-    scope: MemoryScope
-    scope_description: str
-    target: DecisionTarget
-    mechanism: str
-    metric: MetricSpec
-    guardrails: tuple[MetricSpec, ...]
-    equivalence_margin: float
-    contrasts: tuple[Contrast, ...]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ContrastTable:
-    """All contrasts of a snapshot.
+    """All contrasts of a snapshot; every Experience is in exactly one of the last six.
 
     Attributes:
-        variants: by scope variant id, in sorted order.
-        variant_of: the scope variant that each compared Experience belongs to; a baseline to the first that uses it.
+        variants: by scope variant id, in sorted order; those that refine another are drafts, judged only where the
+            variant that they refine asks for a split.
+        apart: for changed runs without a comparator, the fewest stratum fields by which they differ from a baseline.
+        variants_of: the scope variants that each compared Experience belongs to: those of its task scope first, then
+            those of its evaluation task, then refinements, each in the order of ids.
         unpaired: Experiences without a comparator.
         inert: Experiences whose change left the configuration as it was.
         duplicates: Experiences that only repeat a support unit.
+        failed: Experiences that did not work, with the class of their failure.
+        refused: Experiences that no rule may be drafted from, with the reason.
     """
 
     variants: Mapping[ScopeVariantId, Variant]
-    variant_of: Mapping[ExperienceId, ScopeVariantId]
+    apart: Mapping[ExperienceId, Apart]
+    variants_of: Mapping[ExperienceId, tuple[ScopeVariantId, ...]]
     unpaired: frozenset[ExperienceId]
     inert: frozenset[ExperienceId]
     duplicates: frozenset[ExperienceId]
+    failed: Mapping[ExperienceId, FailureClass]
+    refused: Mapping[ExperienceId, CandidateReason]
 
-
-def stratum_of(bundle: VerifiedEvidenceBundle, policy: DistillationPolicy) -> StratumId:
-    """Return the comparability stratum of a bundle under a policy."""
-    attempt, intervention, contract = bundle.attempt, bundle.intervention, bundle.contract
-    values: dict[StratumField, str] = {
-        StratumField.EVALUATION_TASK: attempt.evaluation_task_id,
-        StratumField.TASK_SCOPE: attempt.task_scope_id,
-        StratumField.DOMAIN: contract.domain,
-        StratumField.DATASET: attempt.dataset_digest,
-        StratumField.MODEL_FAMILY: attempt.model_family,
-        StratumField.SOURCE: attempt.source_digest,
-        StratumField.CONTRACT: contract.comparability_digest,
-        StratumField.METRIC: contract.primary_metric.name,
-        StratumField.BUDGET_CLASS: attempt.budget_class,
-        StratumField.ALLOCATION: attempt.budget_class,
-        StratumField.CATALOG: intervention.catalog_digest,
-        StratumField.ENVIRONMENT: bundle.observation.environment_digest,
-        StratumField.BASELINE: intervention.baseline_config_digest,
-    }
-    fields = {name.value: values[name] for name in policy.stratum_fields}
-    return StratumId.derive({"namespace": attempt.namespace, **fields})
+    def why_not(self, experience_id: ExperienceId) -> CandidateReason | None:
+        """Return why an Experience of the snapshot is in no contrast, or None if it is in one."""
+        if experience_id in self.variants_of:
+            return None
+        if experience_id in self.duplicates:
+            return CandidateReason.DUPLICATE_SUPPORT_UNIT
+        if experience_id in self.inert:
+            return CandidateReason.GENERIC_OR_NON_ACTIONABLE
+        return self.refused.get(experience_id, CandidateReason.NON_COMPARABLE_EVIDENCE)
 
 
 def tabulate(bundles: Iterable[VerifiedEvidenceBundle], policy: DistillationPolicy) -> ContrastTable:
-    """Pair all bundles of a snapshot; the order in which they come does not matter.
+    """Compare all bundles of a snapshot; the order in which they come does not matter.
 
-    Of two baselines with one stratum and seed the earlier is the comparator, so that running again cannot choose one.
+    What has to be first of several is the earliest, so that running again cannot choose it.
     """
-    builder = _Builder()
-    changed: list[tuple[StratumId, VerifiedEvidenceBundle]] = []
+    builder = _Builder(policy)
     for bundle in sorted(bundles, key=lambda item: (item.attempt.created_at, item.experience.id)):
-        stratum = stratum_of(bundle, policy)
-        match bundle.intervention.manipulation:
-            case Manipulation.BASELINE:
-                builder.add_baseline(stratum, bundle)
-            case Manipulation.CHANGED:
-                changed.append((stratum, bundle))
-            case Manipulation.NO_EFFECT:
-                builder.inert.add(ExperienceId(bundle.experience.id))
-    for stratum, bundle in changed:
-        builder.add(stratum, bundle)
+        builder.sort_in(bundle)
     return builder.table()
+
+
+class _Change(NamedTuple):
+    stratum: StratumId
+    knob: Knob
 
 
 @dataclass
 class _Builder:
-    baselines: dict[tuple[StratumId, int], VerifiedEvidenceBundle] = field(default_factory=dict)
-    pairs: dict[ScopeVariantId, list[Contrast]] = field(default_factory=lambda: defaultdict(list))
-    drafts: dict[ScopeVariantId, Variant] = field(default_factory=dict)
-    seen: set[SupportUnitId] = field(default_factory=set)
-    reruns: dict[tuple[StratumId, int, str], int] = field(default_factory=lambda: defaultdict(int))
-    unpaired: set[ExperienceId] = field(default_factory=set)
+    policy: DistillationPolicy
+    baselines: dict[StratumId, dict[int, dict[str, VerifiedEvidenceBundle]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(dict))
+    )
+    arms: dict[tuple[StratumId, int | None], Arm] = field(default_factory=dict)
+    changes: dict[_Change, list[VerifiedEvidenceBundle]] = field(default_factory=lambda: defaultdict(list))
+    alone: list[tuple[StratumId, VerifiedEvidenceBundle]] = field(default_factory=list)
+    unused: set[ExperienceId] = field(default_factory=set)
     inert: set[ExperienceId] = field(default_factory=set)
     duplicates: set[ExperienceId] = field(default_factory=set)
+    failed: dict[ExperienceId, FailureClass] = field(default_factory=dict)
+    refused: dict[ExperienceId, CandidateReason] = field(default_factory=dict)
 
-    def add_baseline(self, stratum: StratumId, bundle: VerifiedEvidenceBundle) -> None:
-        """Take the one baseline of a stratum and seed; a second one has nothing to be compared with."""
-        first = self.baselines.setdefault((stratum, bundle.attempt.seed), bundle)
-        if first is not bundle:
-            same = first.provenance.evidence_digest == bundle.provenance.evidence_digest
-            (self.duplicates if same else self.unpaired).add(ExperienceId(bundle.experience.id))
-
-    def add(self, stratum: StratumId, bundle: VerifiedEvidenceBundle) -> None:
-        """Pair a changed run with the baseline of its stratum and seed; one support unit counts once."""
-        experience_id = ExperienceId(bundle.experience.id)
-        baseline = self.baselines.get((stratum, bundle.attempt.seed))
+    def sort_in(self, bundle: VerifiedEvidenceBundle) -> None:
+        """Put a bundle where it belongs; bundles come in the order of their time."""
+        experience_id = experience_of(bundle)
+        failure, refused = broken(bundle), refusal(bundle, self.policy)
         knob = bundle.intervention.knob
-        if baseline is None or knob is None:
-            self.unpaired.add(experience_id)
-            return
-        unit = _support_unit(stratum, knob, bundle, baseline)
-        if unit in self.seen:
-            self.duplicates.add(experience_id)
-            return
-        self.seen.add(unit)
-        place = (stratum, bundle.attempt.seed, knob.canonical_digest)
-        draft = _draft(bundle, knob)
-        self.drafts.setdefault(draft.scope_variant_id, draft)
-        self.pairs[draft.scope_variant_id].append(
-            Contrast(stratum, unit, knob, bundle, baseline, rerun=self.reruns[place])
-        )
-        self.reruns[place] += 1
+        if failure is not None:
+            self.failed[experience_id] = failure
+        elif refused is not None:
+            self.refused[experience_id] = refused
+        elif bundle.intervention.manipulation is Manipulation.NO_EFFECT:
+            self.inert.add(experience_id)
+        elif knob is None:
+            self._add_baseline(bundle)
+        else:
+            self.changes[_Change(stratum_of(bundle, self.policy), knob)].append(bundle)
+
+    def _add_baseline(self, bundle: VerifiedEvidenceBundle) -> None:
+        known = self.baselines[stratum_of(bundle, self.policy)][bundle.attempt.seed]
+        if _evidence(bundle) in known:
+            self.duplicates.add(experience_of(bundle))
+        elif known and self.policy.comparison is None:
+            self.unused.add(experience_of(bundle))
+        else:
+            known[_evidence(bundle)] = bundle
+
+    def _contrasts(self) -> Iterator[Contrast]:
+        for change, runs in self.changes.items():
+            seeds = self.baselines.get(change.stratum, {})
+            if any(run.attempt.seed in seeds for run in runs):
+                yield from self._pairs(change, runs, seeds.keys())
+            elif seeds and self.policy.comparison is not None:
+                yield from self._unpaired(change, runs)
+            else:
+                self.alone += [(change.stratum, run) for run in runs]
+
+    def _pairs(
+        self, change: _Change, runs: Sequence[VerifiedEvidenceBundle], seeds: Collection[int]
+    ) -> Iterator[Contrast]:
+        seen: set[object] = set()
+        reruns: dict[int, int] = defaultdict(int)
+        for run in runs:
+            if run.attempt.seed not in seeds:
+                self.alone.append((change.stratum, run))
+                continue
+            arm = self._arm(change.stratum, run.attempt.seed)
+            baselines = sorted(map(_evidence, arm.runs))
+            unit = _unit(change, run) | {"baseline_evidence": baselines[0]}
+            own = run.attempt.seed if self.policy.comparison is None else tuple(baselines)
+            if self._repeats(run, (_evidence(run), own), seen):
+                continue
+            rerun = reruns[run.attempt.seed]
+            reruns[run.attempt.seed] += 1
+            yield Contrast(SupportUnitId.derive(unit), change.knob, run, arm, rerun, paired=True)
+
+    def _unpaired(self, change: _Change, runs: Sequence[VerifiedEvidenceBundle]) -> Iterator[Contrast]:
+        arm = self._arm(change.stratum, None)
+        seen: set[object] = set()
+        reruns: dict[int, int] = defaultdict(int)
+        for run in runs:
+            if run.attempt.recall_context_id is not None:
+                self.refused[experience_of(run)] = CandidateReason.INSUFFICIENT_INDEPENDENT_SUPPORT
+                continue
+            if self._repeats(run, _evidence(run), seen):
+                continue
+            rerun = reruns[run.attempt.seed]
+            reruns[run.attempt.seed] += 1
+            unit = SupportUnitId.derive(_unit(change, run, seeded=False))
+            yield Contrast(unit, change.knob, run, arm, rerun, paired=False)
+
+    def _arm(self, stratum: StratumId, seed: int | None) -> Arm:
+        """Return the baselines of a seed, or all of a stratum, in which the same evidence counts once; made once."""
+        if (stratum, seed) not in self.arms:
+            seeds = self.baselines[stratum]
+            chosen = seeds.values() if seed is None else (seeds[seed],)
+            runs = sorted((run for found in chosen for run in found.values()), key=_when)
+            firsts = {_evidence(run): run for run in reversed(runs)}
+            self.arms[stratum, seed] = Arm(stratum, tuple(reversed(firsts.values())))
+        return self.arms[stratum, seed]
+
+    def _repeats(self, run: VerifiedEvidenceBundle, what: object, seen: set[object]) -> bool:
+        if what in seen:
+            self.duplicates.add(experience_of(run))
+            return True
+        seen.add(what)
+        return False
 
     def table(self) -> ContrastTable:
-        variants: dict[ScopeVariantId, Variant] = {}
-        variant_of: dict[ExperienceId, ScopeVariantId] = {}
-        for key in sorted(self.drafts):
-            contrasts = tuple(self.pairs[key])
-            variants[key] = Variant(**(vars(self.drafts[key]) | {"contrasts": contrasts}))
-            for contrast in contrasts:
-                variant_of[ExperienceId(contrast.changed.experience.id)] = key
-                variant_of.setdefault(ExperienceId(contrast.baseline.experience.id), key)
-        used = set(variant_of)
-        alone = {ExperienceId(item.experience.id) for item in self.baselines.values()} - used
+        contrasts = sorted(self._contrasts(), key=lambda contrast: _when(contrast.changed))
+        variants = draft_variants(contrasts, self.policy)
+        members = _members(variants)
+        known = [
+            (stratum, run)
+            for stratum, seeds in self.baselines.items()
+            for runs in seeds.values()
+            for run in runs.values()
+        ]
+        idle = [(stratum, run) for stratum, run in known if experience_of(run) not in members]
+        used = {(stratum, _evidence(run)) for stratum, run in known if experience_of(run) in members}
+        repeated = {experience_of(run) for stratum, run in idle if (stratum, _evidence(run)) in used}
+        alone = {experience_of(run) for _, run in (*self.alone, *idle)}
         return ContrastTable(
             variants=variants,
-            variant_of=variant_of,
-            unpaired=frozenset(self.unpaired | alone),
+            apart=apart(self.alone, dict(reversed(known)), self.policy),
+            variants_of=members,
+            unpaired=frozenset((alone | self.unused) - repeated),
             inert=frozenset(self.inert),
-            duplicates=frozenset(self.duplicates),
+            duplicates=frozenset(self.duplicates | repeated),
+            failed=self.failed,
+            refused=self.refused,
         )
 
 
-def _support_unit(
-    stratum: StratumId, knob: Knob, changed: VerifiedEvidenceBundle, baseline: VerifiedEvidenceBundle
-) -> SupportUnitId:
-    return SupportUnitId.derive(
-        {
-            "stratum_id": stratum,
-            "seed": changed.attempt.seed,
-            "knob": knob.as_json(),
-            "changed_evidence": changed.provenance.evidence_digest,
-            "baseline_evidence": baseline.provenance.evidence_digest,
-        }
-    )
+def _when(bundle: VerifiedEvidenceBundle) -> tuple[str, ExperienceId]:
+    return bundle.attempt.created_at, experience_of(bundle)
 
 
-def _draft(bundle: VerifiedEvidenceBundle, knob: Knob) -> Variant:
-    attempt, contract = bundle.attempt, bundle.contract
-    scope = MemoryScope(
-        task_scope_id=attempt.task_scope_id,
-        evaluation_task_id=None,
-        domain=contract.domain,
-        dataset_digest=None,
-        source_digest=None,
-        model_family=attempt.model_family,
-        environment_digest=None,
-        contract_digest=contract.comparability_digest,
-        budget_class=attempt.budget_class,
-        visibility=attempt.namespace,
-    )
-    target = DecisionTarget(
-        decision_point=bundle.intervention.decision_point,
-        knob=knob,
-        catalog_digest=bundle.intervention.catalog_digest,
-    )
-    family = family_id(attempt.namespace, target, contract.primary_metric.name, bundle.hypothesis.mechanism)
-    return Variant(
-        scope_variant_id=scope_variant_id(attempt.namespace, family, scope, target),
-        scope=scope,
-        scope_description=bundle.hypothesis.conditions[0] if bundle.hypothesis.conditions else contract.domain,
-        target=target,
-        mechanism=bundle.hypothesis.mechanism,
-        metric=contract.primary_metric,
-        guardrails=contract.guardrail_metrics,
-        equivalence_margin=float(contract.equivalence_margin),
-        contrasts=(),
-    )
+def _evidence(bundle: VerifiedEvidenceBundle) -> str:
+    """What a run left behind, which its metrics follow from; who ran it, when, under which seed is no part of it."""
+    return bundle.provenance.evidence_digest
+
+
+def _unit(change: _Change, run: VerifiedEvidenceBundle, *, seeded: bool = True) -> dict[str, object]:
+    """Return what the support unit of a run is made of; a seed that pairs nothing says nothing."""
+    return {
+        "stratum_id": change.stratum,
+        "seed": run.attempt.seed if seeded else None,
+        "knob": change.knob.as_json(),
+        "changed_evidence": run.provenance.evidence_digest,
+    }
+
+
+def _members(variants: Mapping[ScopeVariantId, Variant]) -> dict[ExperienceId, tuple[ScopeVariantId, ...]]:
+    found: dict[ExperienceId, list[ScopeVariantId]] = defaultdict(list)
+    for key, variant in sorted(variants.items(), key=lambda item: (item[1].refines is not None, item[1].bound)):
+        for experience_id in variant.experience_ids:
+            found[experience_id].append(key)
+    return {experience_id: tuple(keys) for experience_id, keys in found.items()}

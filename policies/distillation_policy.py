@@ -1,30 +1,27 @@
-"""The Distillation Policy: which evidence may become knowledge, and what one effect becomes.
+"""The Distillation Policy: which evidence may become knowledge, and by which numbers.
 
 Rules kept here (spec 8.1, VRM-W04 to W08; docs/adr/0030):
 
-- every number is in `policies/files/distillation-v<n>.yaml`; the verdict is a pure function of effect, gate, grade and
-  open contradiction, and says why in the closed candidate reason codes;
-- only an effect that passed the gate of its family, on enough units, is active; a harmful one becomes an active
-  avoidance. A shown "no effect" is rejected and an uncertain one deferred: neither is ever active;
-- open contradiction goes before everything: what is contested is promoted as contested, never as active;
-- the policy may make comparability stricter, but cannot leave out contract, dataset, source or budget.
+- every number is in `policies/files/distillation-v<n>.yaml`, and every reason why a candidate becomes what it does is
+  one of a closed set of codes; what an effect becomes under it is decided in policies/verdicts.py;
+- the policy may make comparability stricter, but cannot leave out contract, dataset, source or budget;
+- version 1 has no section `comparison`: it knows pairs of one seed and rules for a task scope, and nothing else.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from pydantic import Field, field_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
-from policies.effects import Classification, EffectPolicy, EffectSummary
-from policies.gate import Claim, GatePolicy, GateReason, GateResult
+from policies.effects import EffectPolicy
+from policies.gate import GatePolicy
 from policies.loading import Policy, PolicyPart, packaged_policy
+from policies.statistics import MIN_T_VALUES
 from policies.strength import StrengthPolicy
 from records.evidence import VerificationKind
-from records.knowledge import DecisionKind
-from records.values import ActionKind, Grade
+from records.values import DecisionPoint, Grade
 
 
 class StratumField(StrEnum):
@@ -48,6 +45,14 @@ class StratumField(StrEnum):
 _REQUIRED_FIELDS: Final = frozenset(
     {StratumField.CONTRACT, StratumField.DATASET, StratumField.SOURCE, StratumField.BUDGET_CLASS}
 )
+
+
+class ScopeField(StrEnum):
+    """The fields of a Memory Scope that a rule for a task scope leaves open and that a narrower one may bind."""
+
+    EVALUATION_TASK = "evaluation_task_id"
+    ENVIRONMENT = "environment_digest"
+    SOURCE = "source_digest"
 
 
 class CandidateReason(StrEnum):
@@ -92,6 +97,30 @@ class SupportPolicy(PolicyPart):
         return grades
 
 
+class ComparisonPolicy(PolicyPart):
+    """What is compared beyond pairs of one seed, and at which levels it may speak (docs/adr/0031).
+
+    Attributes:
+        decision_points: where a change of a knob is decided; changes made elsewhere are no typed action.
+        instance_runs: pairs, or runs in each arm, from which the contrast of one evaluation task may be a rule of its
+            own, bound to that task.
+        split_fields: scope fields that may explain why evidence disagrees, in the order in which they are tried.
+        guardrail_margin: smallest change of a guardrail that matters, in the guardrail's unit.
+    """
+
+    decision_points: Annotated[tuple[DecisionPoint, ...], Field(min_length=1)]
+    instance_runs: Annotated[int, Field(ge=MIN_T_VALUES)]
+    split_fields: tuple[ScopeField, ...]
+    guardrail_margin: Annotated[float, Field(ge=0)]
+
+    @field_validator("split_fields")
+    @classmethod
+    def _explains(cls, fields: tuple[ScopeField, ...]) -> tuple[ScopeField, ...]:
+        if ScopeField.EVALUATION_TASK in fields or len(set(fields)) < len(fields):
+            raise ValueError("name each field once, and not the evaluation task, which is a level of its own")
+        return fields
+
+
 class DistillationPolicy(Policy):
     """One version of the policy.
 
@@ -103,6 +132,7 @@ class DistillationPolicy(Policy):
         gate: the gate of one task scope's family of contrasts.
         strength: the cut-offs between grades.
         support: how much independent support a rule needs.
+        comparison: arms, levels, splits and guardrails; None in version 1, which has none of them.
     """
 
     active_verifications: Annotated[tuple[VerificationKind, ...], Field(min_length=1)]
@@ -111,6 +141,13 @@ class DistillationPolicy(Policy):
     gate: GatePolicy
     strength: StrengthPolicy
     support: SupportPolicy
+    comparison: ComparisonPolicy | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out a section that the file does not have, so that version 1 keeps its digest."""
+        values: dict[str, Any] = handler(self)
+        return values if self.comparison is not None else {k: v for k, v in values.items() if k != "comparison"}
 
     @field_validator("stratum_fields")
     @classmethod
@@ -125,111 +162,10 @@ class DistillationPolicy(Policy):
         return kind in self.active_verifications
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What becomes of one candidate.
-
-    Attributes:
-        decision: the Distillation DecisionKind.
-        reason_codes: closed candidate reasons, the deciding one first.
-        action: what the rule tells to do; None where nothing is promoted.
-        findings: what the gate held against the effect, for the report.
-    """
-
-    decision: DecisionKind
-    reason_codes: tuple[CandidateReason, ...]
-    action: ActionKind | None
-    findings: tuple[GateReason, ...]
-
-
-def distillation_policy(version: str = "1") -> DistillationPolicy:
+def distillation_policy(version: str = "2") -> DistillationPolicy:
     """Return the packaged policy of a version.
 
     Raises:
         InvalidInputError: no such version ships.
     """
     return packaged_policy(DistillationPolicy, "distillation", version)
-
-
-def decide(
-    policy: DistillationPolicy,
-    summary: EffectSummary | None,
-    gate: GateResult | None,
-    grade: Grade,
-    *,
-    contradiction: bool,
-) -> Verdict:
-    """Return what one contrast becomes; the first line that holds decides.
-
-    1. no estimate: rejected, missing_effect_estimate;
-    2. an open contradiction, or a contested grade: promoted contested;
-    3. a shown no-effect: rejected, for no action follows from it;
-    4. too few units for a provisional rule, or no claim at all: deferred, insufficient support;
-    5. gate passed, interval on the side of the claim, enough units, grade allowed: promoted active;
-    6. interval clear of zero on enough units for an active rule, but roots disagree: deferred, until a scope split
-       explains them if the family's test was passed, for want of support if it was not;
-    7. interval clear of zero, or two units with nothing but the same sign: promoted provisional, development only;
-    8. all else is uncertain: deferred, insufficient support.
-
-    Raises:
-        ValueError: there is an estimate but no gate result for it.
-    """
-    if summary is None:
-        return Verdict(
-            decision=DecisionKind.REJECTED,
-            reason_codes=(CandidateReason.MISSING_EFFECT_ESTIMATE,),
-            action=None,
-            findings=(),
-        )
-    if gate is None:
-        raise ValueError("an effect that was estimated is judged with the gate result of its family")
-    decision, codes = _outcome(policy, summary, gate, (grade, contradiction))
-    promoted = decision not in {DecisionKind.REJECTED, DecisionKind.DEFERRED}
-    return Verdict(
-        decision=decision,
-        reason_codes=codes,
-        action=_action(gate.claim) if promoted else None,
-        findings=() if gate.passed else gate.reasons,
-    )
-
-
-_DISAGREEMENT: Final = frozenset({GateReason.QUANTILE_DISAGREES, GateReason.SIGNS_DISAGREE})
-_Outcome = tuple[DecisionKind, tuple[CandidateReason, ...]]
-_UNSUPPORTED: Final[_Outcome] = (DecisionKind.DEFERRED, (CandidateReason.INSUFFICIENT_INDEPENDENT_SUPPORT,))
-
-
-def _outcome(
-    policy: DistillationPolicy, summary: EffectSummary, gate: GateResult, standing: tuple[Grade, bool]
-) -> _Outcome:
-    grade, contradiction = standing
-    support = policy.support
-    if contradiction or grade is Grade.CONTESTED:
-        return DecisionKind.PROMOTED_CONTESTED, (CandidateReason.TRUE_CONTRADICTION, CandidateReason.ELIGIBLE_CONTESTED)
-    if summary.classification is Classification.NO_EFFECT:
-        return DecisionKind.REJECTED, (CandidateReason.GENERIC_OR_NON_ACTIONABLE,)
-    if summary.n_units < support.provisional_units or gate.claim is Claim.NOTHING:
-        return _UNSUPPORTED
-    clear = summary.classification.value == gate.claim.value
-    enough = summary.n_units >= support.active_units
-    if gate.passed and clear and enough and grade in support.active_grades:
-        return DecisionKind.PROMOTED_ACTIVE, (CandidateReason.ELIGIBLE_ACTIVE,)
-    if clear and enough and _DISAGREEMENT & set(gate.reasons):
-        shown = GateReason.ADJUSTED_P_ABOVE_Q not in gate.reasons
-        return (DecisionKind.DEFERRED, (CandidateReason.SCOPE_SPLIT_REQUIRED,)) if shown else _UNSUPPORTED
-    one_sign = summary.mean_interval is None and gate.against_claim == 0 and gate.ties == 0
-    if clear or one_sign:
-        return DecisionKind.PROMOTED_PROVISIONAL, (
-            CandidateReason.ELIGIBLE_PROVISIONAL,
-            CandidateReason.INSUFFICIENT_INDEPENDENT_SUPPORT,
-        )
-    return _UNSUPPORTED
-
-
-def _action(claim: Claim) -> ActionKind:
-    match claim:
-        case Claim.IMPROVES:
-            return ActionKind.RECOMMEND
-        case Claim.HARMS:
-            return ActionKind.AVOID
-        case Claim.NOTHING:
-            return ActionKind.ABSTAIN

@@ -1,36 +1,43 @@
 """From contrasts to verdicts: the comparative heart of distillation, pure (spec 8.1, 11).
 
-All contrasts of one task scope are judged together, because the gate corrects for having tried them all; each gets an
-effect with both intervals, a grade, a decision with reason codes, and its evidence links. Wording comes from a template
-over the structured facts and decides nothing.
+Rules kept here (docs/adr/0030, 0031):
+
+- all contrasts that were registered together are judged together, because the gate corrects for having tried them all:
+  those of one task scope, and apart from them those of one evaluation task;
+- each gets an effect with both intervals, a grade, a decision with reason codes, and its evidence links;
+- where evidence disagrees and a scope field explains it, the parts are judged in the family of the whole, enlarged by
+  all such parts; a part never opens the gate for another contrast;
+- wording comes from a template over the structured facts and decides nothing.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from policies.contrasts import Contrast, ContrastTable, Variant
-from policies.distillation_policy import DistillationPolicy, Verdict, decide
-from policies.effects import Classification, EffectSummary, EffectUnit, effect_units, figure, summarise_effect
+from policies.claims import claim_text, gate_detail
+from policies.contrasts import ContrastTable
+from policies.distillation_policy import CandidateReason, DistillationPolicy, ScopeField
+from policies.effects import EffectSummary, figure
+from policies.estimates import Estimate, GuardrailEffect, estimate, guardrail_effects
+from policies.evidence_links import evidence_links
 from policies.gate import GateResult, family_gate
+from policies.splits import explaining_field
 from policies.statistics import Bounds, mean
 from policies.strength import grade_evidence
+from policies.variants import Variant
+from policies.verdicts import Circumstances, Verdict, decide
 from records.canonical import metric_text
-from records.ids import (
-    ExperienceId,
-    InterventionId,
-    ObservationId,
-    ProvenanceId,
-    ScopeVariantId,
-    VerificationId,
-)
-from records.knowledge import EvidenceLink, Finding, LinkRelation
-from records.values import ActionKind, EffectEstimate, EvidenceStrength, Guardrail, Interval, MetricSpec
+from records.ids import ScopeVariantId
+from records.knowledge import DecisionKind, EvidenceLink, Finding
+from records.values import EffectEstimate, EvidenceStrength, Interval
 
 DRAFTING_ADAPTER: Final = "structured-template/v1"
+
+Contradicted = Callable[[ScopeVariantId], bool]
+"""Tells of a scope variant whether a contradiction of it is open."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,77 +52,163 @@ class VariantVerdict:
     effect: EffectEstimate
     links: tuple[EvidenceLink, ...]
     claim: str
+    guardrails: tuple[GuardrailEffect, ...] = ()
+    split_by: ScopeField | None = None
 
     @property
     def scope_variant_id(self) -> ScopeVariantId:
-        """The variant that was judged."""
+        """The scope variant that was judged."""
         return self.variant.scope_variant_id
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The structured findings of validation: reason codes first, then what the gate held against it."""
+        """The structured findings of validation: reason codes, what the gate held against it, and what goes with it."""
         codes = [Finding(code=code.value, detail=self.claim) for code in self.verdict.reason_codes]
-        gate = [Finding(code=reason.value, detail=_gate_detail(self.gate)) for reason in self.verdict.findings]
-        return (*codes, *gate)
+        gate = [Finding(code=reason.value, detail=gate_detail(self.gate)) for reason in self.verdict.findings]
+        return (*codes, *gate, *(guard.finding for guard in self.guardrails), *self._compared())
+
+    def _compared(self) -> Iterable[Finding]:
+        unpaired = sum(not contrast.paired for contrast in self.variant.contrasts)
+        if unpaired:
+            runs = sum(len(arm.runs) for arm in self.variant.arms)
+            yield Finding(
+                code="unpaired_arms",
+                detail=f"{unpaired} changed runs without a baseline of their seed, {runs} baselines",
+            )
+        if self.split_by is not None:
+            yield Finding(code="split_by", detail=self.split_by.value)
 
 
-def judge(table: ContrastTable, policy: DistillationPolicy) -> Mapping[ScopeVariantId, VariantVerdict]:
-    """Judge every variant of a table; families are the registered contrasts of one task scope and metric."""
-    families: dict[tuple[str, str, str], list[Variant]] = defaultdict(list)
+def judge(
+    table: ContrastTable, policy: DistillationPolicy, contradicted: Contradicted = lambda _: False
+) -> Mapping[ScopeVariantId, VariantVerdict]:
+    """Judge every variant of a table, and the parts of those that a scope field splits.
+
+    A family are the registered contrasts of one task scope, or of one evaluation task, under one contract and catalog.
+
+    Args:
+        table: all contrasts of a snapshot.
+        policy: the policy that the table was made under.
+        contradicted: tells which scope variants have an open contradiction; by default none has.
+    """
+    families: dict[object, _Family] = defaultdict(lambda: _Family(policy, contradicted))
     for variant in table.variants.values():
         scope = variant.scope
-        families[scope.task_scope_id, scope.contract_digest, variant.target.catalog_digest].append(variant)
+        key = (scope.task_scope_id, scope.evaluation_task_id, scope.contract_digest, variant.target.catalog_digest)
+        families[key].add(variant)
     verdicts: dict[ScopeVariantId, VariantVerdict] = {}
     for family in families.values():
-        verdicts |= _judge_family(family, policy)
+        verdicts |= family.judge()
     return dict(sorted(verdicts.items()))
 
 
-def _judge_family(family: list[Variant], policy: DistillationPolicy) -> dict[ScopeVariantId, VariantVerdict]:
-    units = {variant.scope_variant_id: _units(variant.contrasts, variant.metric) for variant in family}
-    summaries = {
-        variant.scope_variant_id: summarise_effect(
-            units[variant.scope_variant_id], variant.metric.direction, policy.effect, variant.equivalence_margin
-        )
-        for variant in family
-        if units[variant.scope_variant_id]
-    }
-    gates = family_gate(summaries, policy.gate)
-    judged = {}
-    for variant in family:
+@dataclass
+class _Family:
+    """The contrasts that were registered together, each with its parts by the field that makes them."""
+
+    policy: DistillationPolicy
+    contradicted: Contradicted
+    wholes: list[Variant] = field(default_factory=list)
+    parts: dict[ScopeVariantId, dict[ScopeField, list[Variant]]] = field(default_factory=dict)
+    found: dict[ScopeVariantId, Estimate | None] = field(default_factory=dict)
+
+    def add(self, variant: Variant) -> None:
+        """Register a variant; a part goes with the variant that it refines."""
+        if variant.refines is None:
+            self.wholes.append(variant)
+        else:
+            self.parts.setdefault(variant.refines, {}).setdefault(variant.bound[-1], []).append(variant)
+
+    def judge(self) -> dict[ScopeVariantId, VariantVerdict]:
+        """Judge the contrasts together, then the parts of those that are split together with them all."""
+        judged = self._judged(self.wholes, self._gates(self.wholes))
+        split = [
+            part
+            for key, verdict in judged.items()
+            if verdict.split_by is not None
+            for part in self.parts[key][verdict.split_by]
+        ]
+        return judged | self._judged(split, self._gates([*self.wholes, *split]))
+
+    def _gates(self, family: Iterable[Variant]) -> dict[ScopeVariantId, GateResult]:
+        shown = {variant.scope_variant_id: self._estimate(variant) for variant in family}
+        return family_gate({key: each.summary for key, each in shown.items() if each is not None}, self.policy.gate)
+
+    def _estimate(self, variant: Variant) -> Estimate | None:
         key = variant.scope_variant_id
-        if key in summaries:
-            judged[key] = _judge_one(variant, units[key], (summaries[key], gates[key]), policy)
-    return judged
+        if key not in self.found:
+            self.found[key] = estimate(variant, variant.metric, variant.equivalence_margin, self.policy)
+        return self.found[key]
+
+    def _judged(
+        self, variants: Iterable[Variant], gates: Mapping[ScopeVariantId, GateResult]
+    ) -> dict[ScopeVariantId, VariantVerdict]:
+        judged = {}
+        for variant in variants:
+            shown = self._estimate(variant)
+            if shown is not None:
+                judged[variant.scope_variant_id] = self._judge_one(variant, shown, gates[variant.scope_variant_id])
+        return judged
+
+    def _judge_one(self, variant: Variant, shown: Estimate, gate: GateResult) -> VariantVerdict:
+        policy, summary = self.policy, shown.summary
+        strength = grade_evidence(summary, shown.units, policy.strength, policy.effect)
+        guards = guardrail_effects(variant, policy)
+        judged = guards if policy.comparison is not None else ()  # version 1 only reports their means
+        around = Circumstances(
+            contradiction=self.contradicted(variant.scope_variant_id),
+            enough_runs=_has_the_runs(variant, policy),
+            divisible=not variant.of_one_task or sum(len(unit.strata) for unit in shown.units) > 1,
+            guardrails=judged,
+        )
+        verdict, split_by = self._verdict(variant, (summary, gate, strength), around)
+        return VariantVerdict(
+            variant=variant,
+            summary=summary,
+            gate=gate,
+            strength=strength,
+            verdict=verdict,
+            effect=_effect(variant, summary, gate, guards),
+            links=evidence_links(variant, summary.mean),
+            claim=claim_text(variant, summary, verdict.action),
+            guardrails=judged,
+            split_by=split_by,
+        )
+
+    def _verdict(
+        self, variant: Variant, shown: tuple[EffectSummary, GateResult, EvidenceStrength], around: Circumstances
+    ) -> tuple[Verdict, ScopeField | None]:
+        """Return the verdict, and the field that splits the variant, if one explains why its evidence disagrees.
+
+        A rule for a task scope that is active in spite of its parts stays one; what holds on one task in different
+        strata never becomes one rule while a field tells them apart.
+        """
+        summary, gate, strength = shown
+        verdict = decide(self.policy, summary, gate, strength.grade, around)
+        parts = self.parts.get(variant.scope_variant_id, {})
+        if not parts or (verdict.decision is DecisionKind.PROMOTED_ACTIVE and not variant.of_one_task):
+            return verdict, None
+        effects = {
+            name: [each.summary for part in made if (each := self._estimate(part))] for name, made in parts.items()
+        }
+        name = explaining_field(effects, self.policy.gate.q)
+        if name is None:
+            return verdict, None
+        split = decide(self.policy, summary, gate, strength.grade, replace(around, explained=True))
+        if CandidateReason.SCOPE_SPLIT_REQUIRED not in split.reason_codes:
+            return verdict, None
+        return split, name
 
 
-def _judge_one(
-    variant: Variant,
-    units: tuple[EffectUnit, ...],
-    shown: tuple[EffectSummary, GateResult],
-    policy: DistillationPolicy,
-) -> VariantVerdict:
-    summary, gate = shown
-    strength = grade_evidence(summary, units, policy.strength, policy.effect)
-    verdict = decide(policy, summary, gate, strength.grade, contradiction=False)
-    effect = _estimate(variant, summary, gate)
-    return VariantVerdict(
-        variant=variant,
-        summary=summary,
-        gate=gate,
-        strength=strength,
-        verdict=verdict,
-        effect=effect,
-        links=_links(variant, summary),
-        claim=_claim(variant, summary, verdict.action),
+def _has_the_runs(variant: Variant, policy: DistillationPolicy) -> bool:
+    return (
+        policy.comparison is None or not variant.of_one_task or variant.runs_per_arm >= policy.comparison.instance_runs
     )
 
 
-def _units(contrasts: Iterable[Contrast], metric: MetricSpec) -> tuple[EffectUnit, ...]:
-    return effect_units(pair for contrast in contrasts if (pair := contrast.delta(metric.name)) is not None)
-
-
-def _estimate(variant: Variant, summary: EffectSummary, gate: GateResult) -> EffectEstimate:
+def _effect(
+    variant: Variant, summary: EffectSummary, gate: GateResult, guards: Iterable[GuardrailEffect]
+) -> EffectEstimate:
     pairs = [pair for contrast in variant.contrasts if (pair := contrast.delta(variant.metric.name)) is not None]
     level = metric_text(summary.confidence)
     return EffectEstimate(
@@ -134,14 +227,8 @@ def _estimate(variant: Variant, summary: EffectSummary, gate: GateResult) -> Eff
         tied_count=summary.signs.ties,
         p_value=None if summary.p_value is None else metric_text(summary.p_value),
         adjusted_p_value=None if gate.adjusted_p is None else metric_text(gate.adjusted_p),
-        guardrails=tuple(_guardrail(variant, metric) for metric in variant.guardrails),
+        guardrails=tuple(guard.recorded for guard in guards),
     )
-
-
-def _guardrail(variant: Variant, metric: MetricSpec) -> Guardrail:
-    units = _units(variant.contrasts, metric)
-    delta = figure(mean([unit.effect for unit in units])) if units else 0.0
-    return Guardrail(metric=metric, mean_delta=metric_text(delta), unit_count=len(units))
 
 
 def _root_mean(values: list[tuple[str, float]]) -> float:
@@ -156,58 +243,3 @@ def _interval(bounds: Bounds | None, level: str) -> Interval | None:
     if bounds is None:
         return None
     return Interval(low=metric_text(bounds.low), high=metric_text(bounds.high), level=level)
-
-
-def _links(variant: Variant, summary: EffectSummary) -> tuple[EvidenceLink, ...]:
-    """Link every pair to the rule, with what it says of it."""
-    links = []
-    for contrast in variant.contrasts:
-        pair = contrast.delta(variant.metric.name)
-        if pair is None:
-            continue
-        changed = contrast.changed
-        links.append(
-            EvidenceLink(
-                experience_id=ExperienceId(changed.experience.id),
-                comparator_id=ExperienceId(contrast.baseline.experience.id),
-                observation_id=ObservationId(changed.observation.id),
-                verification_id=VerificationId(changed.verification.id),
-                intervention_id=InterventionId(changed.intervention.id),
-                provenance_id=ProvenanceId(changed.provenance.id),
-                relation=_relation(pair.delta, summary.mean),
-                support_unit_id=contrast.support_unit_id,
-                stratum_id=contrast.stratum_id,
-            )
-        )
-    return tuple(sorted(links, key=lambda link: (link.relation.value, link.experience_id)))
-
-
-def _relation(delta: float, mean_delta: float) -> LinkRelation:
-    """A pair supports the rule if it moved the way the mean did, contradicts it the other way, and ties at zero."""
-    if delta == 0:
-        return LinkRelation.TIES
-    return LinkRelation.SUPPORTS if delta * mean_delta > 0 else LinkRelation.CONTRADICTS
-
-
-def _claim(variant: Variant, summary: EffectSummary, action: ActionKind | None) -> str:
-    knob, metric = variant.target.knob, variant.metric
-    roots = f"{summary.n_units} independent dataset root{'s' if summary.n_units > 1 else ''}"
-    size = f"{abs(summary.mean):.4f} {metric.unit}"
-    match action:
-        case ActionKind.RECOMMEND:
-            said = f"improves {metric.name} by {size}"
-        case ActionKind.AVOID:
-            said = f"worsens {metric.name} by {size}"
-        case _ if summary.classification is Classification.NO_EFFECT:
-            said = f"makes no difference to {metric.name} that matters ({summary.mean:+.4f} {metric.unit})"
-        case _:
-            said = f"is not shown to change {metric.name} ({summary.mean:+.4f} {metric.unit})"
-    return f"Changing {knob.name} from {knob.from_value} to {knob.to_value} {said}, on average over {roots}."
-
-
-def _gate_detail(gate: GateResult) -> str:
-    adjusted = "not tested" if gate.adjusted_p is None else f"adjusted p {gate.adjusted_p:.4g}"
-    return (
-        f"{adjusted} at q {gate.q} among {gate.family_size} contrasts; {gate.with_claim} units with the claim, "
-        f"{gate.against_claim} against, {gate.ties} tied"
-    )

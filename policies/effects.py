@@ -1,12 +1,15 @@
-"""From paired runs to one effect: what a change did, over how many independent units, and how sure that is.
+"""From compared runs to one effect: what a change did, over how many independent units, and how sure that is.
 
-Rules kept here (docs/adr/0030):
+Rules kept here (docs/adr/0030, 0031):
 
-- a pair is a changed run and its baseline in one stratum with the same seed; the same pair twice counts once (VRM-W06);
-- an effect unit is one dataset ROOT: mean over seeds inside a task, then mean over the tasks of the root; seeds and
-  resplits of one root never count as more than one unit;
+- a pair is a changed run and its baseline in one stratum with the same seed; the same pair twice counts once (VRM-W06).
+  A changed run beside the mean of an unpaired arm gives a delta, but is no pair;
+- an effect unit of a task scope is one dataset ROOT: mean over seeds inside a task, then mean over the tasks of the
+  root; seeds and resplits of one root never count as more than one unit. Where one evaluation task speaks for itself
+  alone, its units are its pairs; of unpaired arms, its changed runs;
 - the effect is the mean over units. Three or more units give a t interval of the mean AND a prediction interval for one
-  new unit; two give their range; one gives neither;
+  new unit; two give their range; one gives neither. Two unpaired arms of three or more runs each give Welch's interval
+  and a prediction interval for one new changed run beside the mean of the baseline;
 - deltas are changed minus baseline in the metric's unit; the direction of the metric says which sign improves;
 - figures are rounded to 12 significant digits before anything is decided on them, so that the decision can be
   checked from what is recorded, and the last bits of a platform's arithmetic enter no id.
@@ -27,8 +30,10 @@ from policies.loading import PolicyPart
 from policies.statistics import (
     MIN_T_VALUES,
     Bounds,
+    Part,
     SignTest,
     TestMethod,
+    compare_arms,
     mean,
     mean_interval,
     one_sample_test,
@@ -43,6 +48,8 @@ from records.values import Direction
 _NOISE: Final = 1e-12  # a difference below this share of the values it was taken from is rounding, not an effect
 
 UnitInterval = Annotated[float, Field(gt=0, lt=1)]
+Arms = tuple[Sequence[float], Sequence[float]]
+"""The values of the changed runs and those of the baseline runs."""
 
 
 class EffectPolicy(PolicyPart):
@@ -64,11 +71,12 @@ class PairedDelta:
     """One changed run beside its baseline.
 
     Attributes:
-        root: the dataset root, the independent unit.
+        root: the dataset root, the independent unit of a task scope.
         evaluation_task: the task or stratum inside the root within which the two runs compare.
         seed: what pairs the runs: the seed, or a label of the run where there are several per seed.
-        baseline: metric of the baseline run.
+        baseline: metric of the baseline run, or its mean over several.
         changed: metric of the changed run.
+        paired: whether both sides share a seed; otherwise the baseline is the mean of an arm.
     """
 
     root: str
@@ -76,6 +84,7 @@ class PairedDelta:
     seed: int | str
     baseline: float
     changed: float
+    paired: bool = True
 
     @property
     def delta(self) -> float:
@@ -86,11 +95,12 @@ class PairedDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StratumEffect:
-    """The deltas of one evaluation task, in the order of their seeds, and their mean."""
+    """The deltas of one evaluation task, in the order of their seeds, and their mean; `paired` tells what they are."""
 
     evaluation_task: str
     deltas: tuple[float, ...]
     effect: float
+    paired: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +114,14 @@ class EffectUnit:
     @property
     def n_pairs(self) -> int:
         """How many paired runs stand behind the unit."""
-        return sum(len(stratum.deltas) for stratum in self.strata)
+        return sum(len(stratum.deltas) for stratum in self.strata if stratum.paired)
 
 
 class UncertaintyMethod(StrEnum):
-    """How the uncertainty of an effect was found, by the number of units."""
+    """How the uncertainty of an effect was found, by the number of units; of two unpaired arms, by Welch."""
 
     T = "t-mean-and-prediction"
+    WELCH = "welch-unequal-variances"
     RANGE = "range-of-two-units"
     NONE = "one-unit"
 
@@ -132,22 +143,24 @@ class EffectSummary:
 
     Attributes:
         direction: which sign improves.
-        n_units: independent units; n_pairs: paired runs behind them.
+        n_units: independent units; n_roots: dataset roots behind them; n_pairs: paired runs behind them.
         mean: mean over units; sd: their sample standard deviation, None for one unit.
         unit_range: smallest and largest unit.
-        mean_interval: t interval of the mean, None below three units.
-        prediction_interval: interval for one new unit, None below three units.
+        mean_interval: interval of the mean, None below three units, or below three runs in an unpaired arm.
+        prediction_interval: interval for one new unit, None where the other is.
         confidence: nominal coverage of both.
         method: how the uncertainty was found.
         signs: units up, down and tied, with the sign test's p-value.
-        p_value: two-sided p of "the mean is zero", None below three units; p_method says where it comes from.
+        p_value: two-sided p of "the mean is zero", None where there is no interval; p_method says where it comes from.
         lower_quantile: the policy's lower quantile of units; upper_quantile its mirror image.
         equivalence_margin: the margin classified against.
         classification: what the interval of the mean says.
+        part: the mean with its variance, as tests between parts of the evidence take it; None without an interval.
     """
 
     direction: Direction
     n_units: int
+    n_roots: int
     n_pairs: int
     mean: float
     sd: float | None
@@ -163,6 +176,7 @@ class EffectSummary:
     upper_quantile: float
     equivalence_margin: float
     classification: Classification
+    part: Part | None
 
     @property
     def improved(self) -> int:
@@ -217,34 +231,104 @@ def summarise_effect(
     if not (math.isfinite(bound) and bound >= 0):
         raise ValueError(f"equivalence margin {bound} is not a finite number from zero on")
     values = [unit.effect for unit in units]
-    enough = len(values) >= MIN_T_VALUES
-    interval = _rounded(mean_interval(values, policy.confidence)) if enough else None
-    test = one_sample_test(values) if enough else None
+    basis = _Basis(len(units), sum(unit.n_pairs for unit in units), _one_sample(values, policy.confidence))
+    return _summary(values, basis, direction, (policy, bound))
+
+
+def summarise_runs(
+    strata: Sequence[StratumEffect], arms: Arms | None, direction: Direction, policy: EffectPolicy, margin: float
+) -> EffectSummary:
+    """Estimate the effect inside one evaluation task, whose seeds or runs are the units.
+
+    Pairs are units one by one. Unpaired runs of one stratum are compared as two arms. Where several strata are compared
+    and not all by pairs, a stratum is a unit, for runs of different strata are never one arm.
+
+    Args:
+        strata: the deltas of the task, one or more strata.
+        arms: the values of the changed and of the baseline runs, if they are unpaired runs of one stratum.
+        direction: which sign improves.
+        policy: how effects are estimated.
+        margin: the equivalence margin, in the metric's unit.
+    """
+    if arms is not None:
+        deltas = [figure(delta) for stratum in strata for delta in stratum.deltas]
+        basis = _Basis(1, 0, _two_arms(arms, policy.confidence), welch=True)
+        return _summary(deltas, basis, direction, (policy, margin))
+    paired = all(stratum.paired for stratum in strata)
+    each = (stratum.deltas if paired else (stratum.effect,) for stratum in strata)
+    values = [figure(value) for values in each for value in values]
+    pairs = sum(len(stratum.deltas) for stratum in strata if stratum.paired)
+    return _summary(values, _Basis(1, pairs, _one_sample(values, policy.confidence)), direction, (policy, margin))
+
+
+@dataclass(frozen=True, slots=True)
+class _Inference:
+    interval: Bounds
+    prediction: Bounds
+    p_value: float
+    p_method: TestMethod
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What units rest on: roots and pairs behind them, and what was inferred, None where they are too few."""
+
+    n_roots: int
+    n_pairs: int
+    inferred: _Inference | None
+    welch: bool = False
+
+    def method(self, n_units: int) -> UncertaintyMethod:
+        """Return how the uncertainty was found."""
+        if self.inferred is not None:
+            return UncertaintyMethod.WELCH if self.welch else UncertaintyMethod.T
+        return UncertaintyMethod.RANGE if n_units > 1 else UncertaintyMethod.NONE
+
+
+def _one_sample(values: Sequence[float], confidence: float) -> _Inference | None:
+    if len(values) < MIN_T_VALUES:
+        return None
+    test = one_sample_test(values)
+    intervals = _rounded(mean_interval(values, confidence)), _rounded(prediction_interval(values, confidence))
+    part = Part(mean(values), sample_sd(values) ** 2 / len(values), len(values) - 1)
+    return _Inference(*intervals, figure(test.p_value), test.method, part)
+
+
+def _two_arms(arms: Arms, confidence: float) -> _Inference | None:
+    if min(map(len, arms)) < MIN_T_VALUES:
+        return None
+    found = compare_arms(*arms, confidence)
+    intervals = _rounded(found.interval), _rounded(found.prediction)
+    return _Inference(*intervals, figure(found.test.p_value), found.test.method, found.part)
+
+
+def _summary(
+    values: Sequence[float], basis: _Basis, direction: Direction, classified: tuple[EffectPolicy, float]
+) -> EffectSummary:
+    (policy, bound), inferred = classified, basis.inferred
+    interval = inferred.interval if inferred else None
     return EffectSummary(
         direction=direction,
-        n_units=len(units),
-        n_pairs=sum(unit.n_pairs for unit in units),
+        n_units=len(values),
+        n_roots=basis.n_roots,
+        n_pairs=basis.n_pairs,
         mean=figure(mean(values)),
         sd=figure(sample_sd(values)) if len(values) > 1 else None,
         unit_range=Bounds(min(values), max(values)),
         mean_interval=interval,
-        prediction_interval=_rounded(prediction_interval(values, policy.confidence)) if enough else None,
+        prediction_interval=inferred.prediction if inferred else None,
         confidence=policy.confidence,
-        method=_method(len(values)),
+        method=basis.method(len(values)),
         signs=sign_test(values),
-        p_value=figure(test.p_value) if test else None,
-        p_method=test.method if test else None,
+        p_value=inferred.p_value if inferred else None,
+        p_method=inferred.p_method if inferred else None,
         lower_quantile=figure(quantile(values, policy.quantile)),
         upper_quantile=figure(quantile(values, 1 - policy.quantile)),
         equivalence_margin=bound,
         classification=_classify(interval, direction, bound),
+        part=inferred.part if inferred else None,
     )
-
-
-def _method(n_units: int) -> UncertaintyMethod:
-    if n_units >= MIN_T_VALUES:
-        return UncertaintyMethod.T
-    return UncertaintyMethod.RANGE if n_units > 1 else UncertaintyMethod.NONE
 
 
 def _classify(interval: Bounds | None, direction: Direction, margin: float) -> Classification:
@@ -261,7 +345,8 @@ def _classify(interval: Bounds | None, direction: Direction, margin: float) -> C
 
 def _stratum(task: str, pairs: dict[str, PairedDelta]) -> StratumEffect:
     deltas = tuple(pair.delta for _, pair in sorted(pairs.items()))
-    return StratumEffect(evaluation_task=task, deltas=deltas, effect=_mean_effect(deltas))
+    paired = all(pair.paired for pair in pairs.values())
+    return StratumEffect(evaluation_task=task, deltas=deltas, effect=_mean_effect(deltas), paired=paired)
 
 
 def _unit(root: str, strata: list[StratumEffect]) -> EffectUnit:

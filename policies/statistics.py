@@ -6,6 +6,7 @@ Rules kept here:
   (sums are exact);
 - no test pretends to know what the data cannot tell: below three values there is no t interval and no t test, and
   identical values have no variance to test against, which is reported by the method's name;
+- two arms that are not paired are compared without assuming that they vary alike (Welch);
 - distributions come from scipy, never from tables of our own; it is loaded when one is first asked for, since an owner
   that calculates nothing starts in half the time without it.
 
@@ -56,6 +57,7 @@ class TestMethod(StrEnum):
     T = "t"
     ALL_ZERO = "all_zero"
     IDENTICAL_SIGN = "identical_sign_test"
+    WELCH = "welch_t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,38 @@ class LocationTest:
     p_value: float
     statistic: float | None
     method: TestMethod
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One mean and how sure it is, as a test between parts of the evidence sees it.
+
+    Attributes:
+        mean: in the unit of the values.
+        variance: of the mean, in that unit squared.
+        freedom: degrees of freedom of the variance.
+    """
+
+    mean: float
+    variance: float
+    freedom: float
+
+
+@dataclass(frozen=True, slots=True)
+class ArmsTest:
+    """Two unpaired arms compared: changed minus baseline, in the unit of the values.
+
+    Attributes:
+        test: two-sided test of "the arms have one mean".
+        interval: confidence interval of the difference of the means.
+        prediction: interval for one new changed run minus the mean of the baseline.
+        part: the difference of the means with its variance.
+    """
+
+    test: LocationTest
+    interval: Bounds
+    prediction: Bounds
+    part: Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +152,60 @@ def one_sample_test(values: Sequence[float]) -> LocationTest:
     checked = _checked(values, MIN_T_VALUES)
     if not any(checked):
         return LocationTest(1.0, None, TestMethod.ALL_ZERO)
-    if max(checked) - min(checked) <= _SAME * max(abs(value) for value in checked):
+    if _identical(checked):
         return LocationTest(sign_test(checked).p_value, None, TestMethod.IDENTICAL_SIGN)
     statistic = mean(checked) / sample_sd(checked) * math.sqrt(len(checked))
     p_value = float(2 * _scipy().t.sf(abs(statistic), len(checked) - 1))
     return LocationTest(min(p_value, 1.0), statistic, TestMethod.T)
+
+
+def compare_arms(changed: Sequence[float], baseline: Sequence[float], confidence: float) -> ArmsTest:
+    """Compare two unpaired arms of three or more values each by Welch's t (Welch 1947, variances unequal).
+
+    The prediction interval adds the variance of one run. It has the Welch-Satterthwaite degrees of freedom of that sum,
+    or those of the test if they are fewer, so that it is never the narrower of the two. Two arms without any variance
+    are treated as `one_sample_test` treats identical values.
+    """
+    arms = _checked(changed, MIN_T_VALUES), _checked(baseline, MIN_T_VALUES)
+    difference = mean(arms[0]) - mean(arms[1])
+    if _identical(arms[0]) and _identical(arms[1]):
+        same = abs(difference) <= _SAME * max(map(abs, (*arms[0], *arms[1])))
+        point = Bounds(difference, difference)
+        one_sample = one_sample_test([0.0 if same else difference] * len(changed))
+        return ArmsTest(one_sample, point, point, Part(difference, 0.0, len(changed) + len(baseline) - 2))
+    # Shifted to the quieter arm, which may have no variance at all, and scaled by the other: squares stay in range.
+    sds = [sample_sd(arm) for arm in arms]
+    centre, unit = mean(min(arms, key=sample_sd)), max(sds)
+    found = _scipy().ttest_ind(*([(value - centre) / unit for value in arm] for arm in arms), equal_var=False)
+    interval = found.confidence_interval(confidence)
+    (first, second), (n_first, n_second) = ((sd / unit) ** 2 for sd in sds), map(len, arms)
+    parts = ((first * (1 + 1 / n_first), n_first - 1), (second / n_second, n_second - 1))
+    variance = sum(part for part, _ in parts)
+    freedom = min(variance**2 / sum(part**2 / free for part, free in parts), float(found.df))
+    half = float(_scipy().t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(variance) * unit
+    return ArmsTest(
+        LocationTest(min(float(found.pvalue), 1.0), float(found.statistic), TestMethod.WELCH),
+        Bounds(float(interval.low) * unit, float(interval.high) * unit),
+        Bounds(difference - half, difference + half),
+        Part(difference, (first / n_first + second / n_second) * unit**2, float(found.df)),
+    )
+
+
+def parts_differ(parts: Sequence[Part]) -> float:
+    """Return the p-value of "all parts have one mean", variances unequal, for two or more parts (Welch 1951).
+
+    A part without variance counts as one that varies by rounding noise alone.
+    """
+    noise = (_SAME * max(abs(part.mean) for part in parts)) ** 2
+    weights = [1 / (part.variance + noise) if part.variance + noise else 0.0 for part in parts]
+    total = math.fsum(weights)
+    if not total:
+        return 1.0  # every part is exactly zero
+    k = len(parts)
+    centre = math.fsum(weight * part.mean for weight, part in zip(weights, parts, strict=True)) / total
+    between = math.fsum(w * (part.mean - centre) ** 2 for w, part in zip(weights, parts, strict=True)) / (k - 1)
+    loss = math.fsum((1 - w / total) ** 2 / part.freedom for w, part in zip(weights, parts, strict=True)) / (k * k - 1)
+    return float(_scipy().f.sf(between / (1 + 2 * (k - 2) * loss), k - 1, 1 / (3 * loss)))
 
 
 def sign_test(values: Sequence[float]) -> SignTest:
@@ -149,6 +232,10 @@ def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
     if not p_values:
         return ()
     return tuple(float(value) for value in _scipy().false_discovery_control(list(p_values), method="bh"))
+
+
+def _identical(values: Sequence[float]) -> bool:
+    return max(values) - min(values) <= _SAME * max(abs(value) for value in values)
 
 
 @cache

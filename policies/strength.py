@@ -7,11 +7,13 @@ Rules kept here (docs/adr/0030); the first that holds gives the grade:
     replicated   two or more units share the sign of the mean and outnumber those of the other sign
     single       all else
 
+- The runs of one evaluation task may replicate each other, but one root is never strong.
 - Units of different roots that disagree are heterogeneity: they widen the interval and lower the consistency, and count
   as counter-evidence (VRM-W07), but they contest nothing, for a different dataset is a different scope (VRM-L03).
 - A stratum disagrees with itself when its seeds fall into two camps, each of which would predict the next seed on its
   own side: the prediction interval of the seeds above zero and that of the seeds below zero both stay clear of the
-  equivalence margin. Noise around zero makes no such camps, because its two halves reach down to zero.
+  equivalence margin. Noise around zero makes no such camps, because its two halves reach down to zero. Unpaired runs
+  have one baseline mean in common, so that their camps would be those of one arm: they contest nothing.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ class StrengthReason(StrEnum):
     INTERVAL_SPANS_ZERO = "interval_of_mean_spans_zero"
     INTERVAL_CLEAR = "interval_of_mean_clear_of_zero"
     HETEROGENEOUS = "roots_disagree_in_sign"
+    RUNS_DISAGREE = "runs_disagree_in_sign"
     STRATUM_DISAGREES = "stratum_disagrees_with_itself"
 
 
@@ -69,12 +72,13 @@ def grade_evidence(
     Raises:
         ValueError: `units` are not those of the summary.
     """
-    if len(units) != summary.n_units:
+    if len(units) != summary.n_roots:
         raise ValueError("the units are not those that the summary was made from")
     support, counter = _sides(summary)
     grade, reasons = _grade(summary, support, counter, strength)
     if counter:
-        reasons.append(StrengthReason.HETEROGENEOUS)
+        of_roots = summary.n_units == summary.n_roots
+        reasons.append(StrengthReason.HETEROGENEOUS if of_roots else StrengthReason.RUNS_DISAGREE)
     if disputed_strata(units, strength, effect.confidence, summary.equivalence_margin):
         grade = Grade.CONTESTED
         reasons.insert(0, StrengthReason.STRATUM_DISAGREES)
@@ -104,6 +108,8 @@ def disputed_strata(
 
 
 def _disagrees(stratum: StratumEffect, camp_seeds: int, confidence: float, margin: float) -> bool:
+    if not stratum.paired:
+        return False
     gains = [delta for delta in stratum.deltas if delta > 0]
     losses = [-delta for delta in stratum.deltas if delta < 0]
     return all(
@@ -132,7 +138,7 @@ def _grade(
     reasons = [StrengthReason.SIGN_REPLICATED]
     clear = summary.mean_interval is not None and summary.mean_interval.clear_of_zero
     reasons.append(StrengthReason.INTERVAL_CLEAR if clear else StrengthReason.INTERVAL_SPANS_ZERO)
-    if summary.n_units < policy.strong_units:
+    if summary.n_roots < policy.strong_units:
         reasons.append(StrengthReason.FEW_ROOTS)
         return Grade.REPLICATED, reasons
     return (Grade.STRONG if clear else Grade.REPLICATED), reasons

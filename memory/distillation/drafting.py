@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Final, Generic, Literal, Protocol, TypeVar
 
 from memory.distillation.policies import Policies
-from policies.distillation_policy import Verdict
 from policies.distiller import DRAFTING_ADAPTER, VariantVerdict
 from policies.lifecycle_policy import LifecycleHead, PlannedEvent, plan_events
+from policies.verdicts import Verdict
 from records.appends import Head
 from records.base import Record
 from records.ids import (

@@ -16,6 +16,7 @@ from policies.contrasts import ContrastTable, Variant, tabulate
 from policies.distillation_policy import CandidateReason, DistillationPolicy
 from policies.distiller import judge
 from policies.procedures.policy import ProcedurePolicy, procedure_policy
+from policies.variants import experience_of
 from records.errors import EvidenceError, NotFoundError
 from records.evidence import Experience, VerifiedEvidenceBundle
 from records.ids import EvidenceSnapshotId, ExperienceId, ScopeVariantId, StratumId
@@ -137,18 +138,21 @@ def _index(
     """Return the members of every variant and stratum, and where each Experience is: widest scope first.
 
     A changed run speaks for every variant that it was compared under; a baseline, which all of its stratum share, is
-    considered with the first alone.
+    considered with the first alone. A draft that nothing judged covers nothing.
     """
     members: dict[Place, set[ExperienceId]] = defaultdict(set)
     places: dict[ExperienceId, dict[Place, None]] = defaultdict(dict)
     baselines: dict[ExperienceId, Place] = {}
     for key, variant in sorted(table.variants.items(), key=_widest_first):
+        for arm in variant.arms:
+            runs = set(map(experience_of, arm.runs))
+            members[key, arm.stratum_id] |= runs
+            for baseline in runs:
+                baselines.setdefault(baseline, (key, arm.stratum_id))
         for contrast in variant.contrasts:
-            place = (key, contrast.stratum_id)
-            changed, baseline = (ExperienceId(each.experience.id) for each in (contrast.changed, contrast.baseline))
-            members[place] |= {changed, baseline}
+            place, changed = (key, contrast.stratum_id), experience_of(contrast.changed)
+            members[place].add(changed)
             places[changed][place] = None
-            baselines.setdefault(baseline, place)
     for baseline, place in baselines.items():
         places[baseline].setdefault(place, None)
     return (

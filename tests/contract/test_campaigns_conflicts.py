@@ -48,15 +48,26 @@ def turned(stack: Stack, first: int = 4) -> list[Any]:
     return stack.study(f"from-{first}", seeds(stack, f"from-{first}", TURNED, first))
 
 
+def scope_head(stack: Stack) -> Any:
+    """Return the head of the rule for the task scope; task "a" has seeds enough to have one of its own beside it."""
+    scopes = {record.id: record.scope for record in stack.load("memory-record")}
+    (head,) = [each for each in heads(stack) if scopes[each.memory_id].evaluation_task_id is None]
+    return head
+
+
 class TestTrueContradiction:
     def test_vrm_w07_one_exact_transition(self, stack: Stack) -> None:
         """Spec 10: superseded, then contested on that very event, one symmetric relation, both evidence sets kept."""
         upheld(stack)
         assert not turned(stack)
-        contested = next(rule for rule in stack.load("memory-record") if rule.strength.grade is Grade.CONTESTED)
+        contested = next(
+            rule
+            for rule in stack.load("memory-record")
+            if rule.strength.grade is Grade.CONTESTED and rule.prior_memory_id is not None
+        )
         old = next(rule for rule in stack.load("memory-record") if rule.id == contested.prior_memory_id)
         events = {event.id: event for event in stack.load("knowledge-lifecycle-event")}
-        (head,) = heads(stack)
+        head = scope_head(stack)
         begun = events[head.event_id]
         ended = events[begun.expected_prior]
         assert (begun.event_type, begun.memory_id) == (EventType.PROMOTED_CONTESTED, contested.id)
@@ -74,7 +85,7 @@ class TestTrueContradiction:
         upheld(stack)
         turned(stack)
         assert not turned(stack, 7)
-        (head,) = heads(stack)
+        head = scope_head(stack)
         assert head.disposition == Disposition.CONTESTED
         contests = [each for each in stack.load("memory-relation") if each.relation is RelationKind.CONTESTS]
         assert len(contests) == 1

@@ -18,7 +18,7 @@ from records.ids import ExperienceId, RunId
 from records.values import ArtifactRef
 from tests.support.trials import digest, make_contract, make_task, make_trial
 
-POLICY = distillation_policy()
+POLICY, FIRST = distillation_policy(), distillation_policy("1")
 RERUN = RunId.derive({"run": "again"})
 
 
@@ -45,7 +45,7 @@ def pairs(table: ContrastTable) -> list[tuple[str, int, int, float, float]]:
         for contrast in variant.contrasts:
             delta = contrast.delta("balanced_accuracy")
             assert delta is not None
-            seeds = contrast.changed.attempt.seed, contrast.baseline.attempt.seed
+            seeds = contrast.changed.attempt.seed, contrast.baselines.runs[0].attempt.seed
             found.append((delta.root, *seeds, delta.baseline, delta.changed))
     return sorted(found)
 
@@ -71,14 +71,14 @@ def test_each_change_is_paired_with_the_baseline_of_its_stratum_and_seed() -> No
     assert len({contrast.stratum_id for contrast in variant.contrasts}) == 2
     assert len({contrast.support_unit_id for contrast in variant.contrasts}) == 4
     assert table.unpaired == table.inert == table.duplicates == frozenset()
-    assert set(table.variant_of) == ids(*bundles)
+    assert set(table.variants_of) == ids(*bundles)
 
 
-def test_without_its_baseline_a_change_is_unpaired() -> None:
+def test_under_version_1_a_change_without_its_baseline_is_unpaired() -> None:
     """Neither another seed nor another root will do."""
     alone = changed(seed=3)
     others = [baseline(seed=4), baseline(seed=3, task=make_task("wine"))]
-    table = tabulate([alone, *others], POLICY)
+    table = tabulate([alone, *others], FIRST)
     assert not table.variants
     assert table.unpaired == ids(alone, *others)
 
@@ -115,8 +115,7 @@ def test_two_values_of_one_knob_are_two_variants() -> None:
     table = tabulate([baseline(), changed(), changed(change=("scaler", "none", "robust"))], POLICY)
     values = {variant.target.knob.to_value for variant in table.variants.values()}
     assert values == {'"standard"', '"robust"'}
-    first = min(table.variants)
-    assert table.variant_of[ExperienceId(baseline().experience.id)] == first
+    assert table.variants_of[ExperienceId(baseline().experience.id)] == tuple(sorted(table.variants))
 
 
 def test_a_change_that_changed_nothing_is_inert() -> None:
@@ -155,13 +154,13 @@ def test_vrm_w06_a_rerun_with_another_result_is_another_pair_of_the_same_root() 
     assert unit.effect == pytest.approx(0.07)
 
 
-def test_a_rerun_of_the_baseline_is_kept_and_not_compared() -> None:
+def test_under_version_1_a_rerun_of_the_baseline_is_kept_and_not_compared() -> None:
     left = (ArtifactRef(role="predictions", sha256=digest("other predictions"), size_bytes=1),)
     bundles = [baseline(), baseline(artifacts=left, run_id=RERUN), changed()]
-    table = tabulate(bundles, POLICY)
+    table = tabulate(bundles, FIRST)
     assert len(pairs(table)) == 1
     assert len(table.unpaired) == 1
-    assert table.unpaired | set(table.variant_of) == ids(*bundles)
+    assert table.unpaired | set(table.variants_of) == ids(*bundles)
 
 
 def test_a_metric_that_one_of_the_two_does_not_have_gives_no_delta() -> None:
@@ -193,7 +192,7 @@ def test_the_order_of_bundles_does_not_matter(seed: int) -> None:
 def test_every_bundle_is_accounted_for_once() -> None:
     bundles = [baseline(), changed(), changed(seed=5), changed(run_id=RERUN), baseline(seed=8)]
     table = tabulate(bundles, POLICY)
-    places = [table.unpaired, table.inert, table.duplicates, frozenset(table.variant_of)]
+    places = [table.unpaired, table.inert, table.duplicates, frozenset(table.variants_of)]
     assert sum(len(place) for place in places) == len(bundles)
     assert frozenset().union(*places) == ids(*bundles)
 

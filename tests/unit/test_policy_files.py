@@ -6,29 +6,26 @@ from importlib.resources import files
 
 import pytest
 
-from policies.distillation_policy import (
-    CandidateReason,
-    DistillationPolicy,
-    Verdict,
-    decide,
-    distillation_policy,
-)
+from policies.distillation_policy import CandidateReason, DistillationPolicy, distillation_policy
 from policies.effects import PairedDelta, effect_units, summarise_effect
 from policies.gate import GateReason, family_gate
 from policies.lifecycle_policy import LifecyclePolicy, lifecycle_policy
 from policies.loading import load_policy, packaged_policy, policy_set_digest
 from policies.strength import grade_evidence
+from policies.verdicts import Circumstances, Verdict, decide
 from records.errors import InvalidInputError
 from records.evidence import VerificationKind
 from records.knowledge import DecisionKind
 from records.values import ActionKind, Direction, Grade
 
 POLICY = distillation_policy()
+FIRST = distillation_policy("1")
 TEXT = files("policies").joinpath("files/distillation-v1.yaml").read_text(encoding="utf-8")
 LIFECYCLE = files("policies").joinpath("files/lifecycle-v1.yaml").read_text(encoding="utf-8")
 
-# Frozen when version 1 was frozen: another digest under the same version would let history be judged by other numbers.
+# Frozen with their versions: another digest under the same version would let history be judged by other numbers.
 DISTILLATION_V1 = "1072f8fae09755f2007238bda62f3292f975303eec41e8625734b4dfe339d6bd"
+DISTILLATION_V2 = "9bd36eb9ca80cc7064b40a38dff5b14791eaf3ef776fab5007dc4f8a39d4b885"
 
 
 def verdict(*effects: float, contradiction: bool = False, family: int = 1) -> Verdict:
@@ -39,15 +36,28 @@ def verdict(*effects: float, contradiction: bool = False, family: int = 1) -> Ve
     null = summarise_effect(null_units, Direction.MAXIMIZE, POLICY.effect)
     gates = family_gate({0: summary, **dict.fromkeys(range(1, family), null)}, POLICY.gate)
     strength = grade_evidence(summary, units, POLICY.strength, POLICY.effect)
-    return decide(POLICY, summary, gates[0], strength.grade, contradiction=contradiction)
+    return decide(POLICY, summary, gates[0], strength.grade, Circumstances(contradiction=contradiction))
 
 
 def test_identity_is_content_not_layout() -> None:
     """Comments, order and number spelling do not count; a number does."""
-    assert POLICY.identity.digest == DISTILLATION_V1
-    assert load_policy(DistillationPolicy, TEXT.replace("q: 0.05", "q: 5.0e-2  # x"), "f").identity == POLICY.identity
+    assert FIRST.identity.digest == DISTILLATION_V1
+    assert POLICY.identity.digest == DISTILLATION_V2
+    assert load_policy(DistillationPolicy, TEXT.replace("q: 0.05", "q: 5.0e-2  # x"), "f").identity == FIRST.identity
     changed = load_policy(DistillationPolicy, TEXT.replace("q: 0.05", "q: 0.1"), "f")
-    assert changed.identity.digest != POLICY.identity.digest
+    assert changed.identity.digest != FIRST.identity.digest
+
+
+def test_version_2_changes_no_number_of_version_1() -> None:
+    """It only adds the section that version 1 has not, and is what is used where no version is asked for."""
+    assert (FIRST.version, POLICY.version) == ("1", "2")
+    assert FIRST.comparison is None
+    assert POLICY.comparison is not None
+    own = {"version", "comparison"}
+    assert {k: v for k, v in POLICY.as_json().items() if k not in own} == {
+        k: v for k, v in FIRST.as_json().items() if k not in own
+    }
+    assert "comparison" not in FIRST.as_json()
 
 
 def test_policy_set_digest_is_over_the_ordered_set() -> None:
@@ -167,16 +177,14 @@ def test_effect_that_only_its_family_holds_back_is_provisional() -> None:
 
 def test_without_an_estimate_nothing_is_decided_on() -> None:
     """No estimate is a rejection with its own code; an estimate without its family is a bug."""
-    missing = decide(POLICY, None, None, Grade.SINGLE, contradiction=False)
+    missing = decide(POLICY, None, None, Grade.SINGLE)
     assert (missing.decision, missing.reason_codes) == (
         DecisionKind.REJECTED,
         (CandidateReason.MISSING_EFFECT_ESTIMATE,),
     )
     units = effect_units([PairedDelta("a", "t", 0, 0.5, 0.6)])
     with pytest.raises(ValueError, match="family"):
-        decide(
-            POLICY, summarise_effect(units, Direction.MAXIMIZE, POLICY.effect), None, Grade.SINGLE, contradiction=False
-        )
+        decide(POLICY, summarise_effect(units, Direction.MAXIMIZE, POLICY.effect), None, Grade.SINGLE)
 
 
 def test_kinds_of_verification_that_may_support_active_knowledge() -> None:

@@ -70,7 +70,7 @@ def test_capture_key_gives_the_first_snapshot_again(world: World) -> None:
 def test_capture_key_is_for_one_request(world: World) -> None:
     """The same key under another policy is a conflict, and nothing is frozen."""
     world.capture("one")
-    other = distillation_policy().model_copy(update={"version": "2"})
+    other = distillation_policy("1")
     with world.ledger.reading() as reader, pytest.raises(IdentityConflictError, match="operation_key"):
         EvidenceSnapshotBuilder(other).freeze(reader, FreezeEvidence(namespace=SPACE, operation_key="one"))
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
 from policies.statistics import (
     Bounds,
+    Part,
     TestMethod,
     benjamini_hochberg,
+    compare_arms,
     mean,
     mean_interval,
     one_sample_test,
+    parts_differ,
     prediction_interval,
     quantile,
     sample_sd,
@@ -29,6 +33,10 @@ from records.errors import InvalidRecordError
 # Student (1908), extra hours of sleep, drug 2 minus drug 1. R's manual of t.test prints t = 4.0621, p = 0.002833 and
 # the interval [0.7001142, 2.4598858] for these ten differences.
 SLEEP = (1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4)
+# The same hours of sleep, one group per drug. R's manual prints for t.test(extra ~ group): t = -1.8608, df = 17.776,
+# p-value = 0.07939 and the interval [-3.3654832, 0.2054832].
+DRUG_1 = (0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
+DRUG_2 = (1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
 # Darwin's maize in eighths of an inch, analysed by Fisher (1935), The Design of Experiments, chapter III: t = 2.148.
 MAIZE = (49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0, -48.0)
 # Benjamini and Hochberg (1995), section 3.2: at q = 0.05 the first four are rejected.
@@ -48,6 +56,89 @@ def test_students_sleep_data() -> None:
     assert test.statistic == pytest.approx(4.0621, abs=5e-5)
     assert test.p_value == pytest.approx(0.002833, abs=5e-7)
     assert (interval.low, interval.high) == pytest.approx((0.7001142, 2.4598858), abs=5e-8)
+
+
+def test_students_sleep_data_unpaired() -> None:
+    """Welch's t without pairing finds less in the same numbers, as R prints it."""
+    found = compare_arms(DRUG_1, DRUG_2, 0.95)
+    assert found.test.method is TestMethod.WELCH
+    assert found.test.statistic == pytest.approx(-1.8608, abs=5e-5)
+    assert found.test.p_value == pytest.approx(0.07939, abs=5e-6)
+    assert (found.interval.low, found.interval.high) == pytest.approx((-3.3654832, 0.2054832), abs=5e-8)
+    assert found.part.freedom == pytest.approx(17.776, abs=5e-4)
+
+
+@given(samples, samples, st.sampled_from([0.8, 0.95, 0.99]))
+def test_arms_against_scipy(changed: list[float], baseline: list[float], confidence: float) -> None:
+    """Interval and p-value are scipy's wherever both arms vary."""
+    spread = min(max(arm) - min(arm) for arm in (changed, baseline))
+    assume(spread > 1e-6 * max(map(abs, (*changed, *baseline))))
+    found = compare_arms(changed, baseline, confidence)
+    scipys = stats.ttest_ind(changed, baseline, equal_var=False)
+    interval = scipys.confidence_interval(confidence)
+    scale = max(map(abs, (*changed, *baseline)))
+    assert found.test.p_value == pytest.approx(float(scipys.pvalue), rel=1e-6, abs=1e-9)
+    assert found.interval.low == pytest.approx(float(interval.low), abs=1e-8 * scale)
+    assert found.interval.high == pytest.approx(float(interval.high), abs=1e-8 * scale)
+    assert found.prediction.low <= found.interval.low + 1e-9 * scale
+
+
+@given(samples, finite)
+def test_beside_an_arm_without_variance_a_new_run_is_predicted_as_from_one_sample(
+    changed: list[float], constant: float
+) -> None:
+    """With a constant baseline Welch's test is the one-sample test of the differences, and so are both intervals."""
+    assume(max(changed) - min(changed) > 1e-6 * max(map(abs, (*changed, constant))))
+    found = compare_arms(changed, [constant] * 4, 0.95)
+    differences = [value - constant for value in changed]
+    scale = max(map(abs, (*changed, constant)))
+    for one, other in (
+        (found.interval, mean_interval(differences, 0.95)),
+        (found.prediction, prediction_interval(differences, 0.95)),
+    ):
+        assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=1e-8 * scale)
+
+
+def test_arms_without_any_variance_say_what_so_few_runs_can_say() -> None:
+    """Five runs against five, each arm one value: the sign test of five, and p = 1 where the values are the same."""
+    apart = compare_arms([0.6] * 5, [0.5] * 5, 0.95)
+    assert apart.test.method is TestMethod.IDENTICAL_SIGN
+    assert apart.test.p_value == pytest.approx(2 / 2**5)
+    same = compare_arms([0.3] * 5, [0.1 + 0.2] * 5, 0.95)
+    assert (same.test.method, same.test.p_value) == (TestMethod.ALL_ZERO, 1.0)
+    with pytest.raises(ValueError, match="are needed"):
+        compare_arms([1.0, 2.0], [1.0, 2.0, 3.0], 0.95)
+
+
+def _part(values: Sequence[float]) -> Part:
+    return Part(mean(values), sample_sd(values) ** 2 / len(values), len(values) - 1)
+
+
+def test_parts_of_the_insect_sprays() -> None:
+    """Beall (1942), as R ships it; its manual of oneway.test prints F = 36.065, df 5 and 30.043, p = 7.999e-12."""
+    sprays = (
+        (10, 7, 20, 14, 14, 12, 10, 23, 17, 20, 14, 13),
+        (11, 17, 21, 11, 16, 14, 17, 17, 19, 21, 7, 13),
+        (0, 1, 7, 2, 3, 1, 2, 1, 3, 0, 1, 4),
+        (3, 5, 12, 6, 4, 3, 5, 5, 5, 5, 2, 4),
+        (3, 5, 3, 5, 3, 6, 1, 1, 3, 2, 6, 4),
+        (11, 9, 15, 22, 15, 16, 13, 10, 26, 26, 24, 13),
+    )
+    assert parts_differ([_part(spray) for spray in sprays]) == pytest.approx(7.999e-12, rel=1e-3)
+
+
+@given(st.lists(st.lists(st.integers(-50, 50).map(float), min_size=3, max_size=8), min_size=2, max_size=5))
+def test_parts_against_scipy(groups: list[list[float]]) -> None:
+    assume(all(max(group) > min(group) for group in groups))
+    expected = stats.f_oneway(*groups, equal_var=False).pvalue
+    assert parts_differ([_part(group) for group in groups]) == pytest.approx(float(expected), rel=1e-6, abs=1e-12)
+
+
+def test_parts_without_variance() -> None:
+    """Two values that never vary differ, one value does not, and nothing but zeros is one part."""
+    assert parts_differ([Part(0.1, 0.0, 2), Part(-0.1, 0.0, 2)]) < 1e-6
+    assert parts_differ([Part(0.1, 0.0, 2), Part(0.1, 0.0, 2)]) == 1.0
+    assert parts_differ([Part(0.0, 0.0, 2), Part(0.0, 0.0, 2)]) == 1.0
 
 
 def test_darwins_maize_data() -> None:
