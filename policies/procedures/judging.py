@@ -4,6 +4,7 @@ Pure. Rules kept here (spec 8.4; docs/adr/0032):
 
 - the effect of a procedure is its end against its start, over dataset roots; interval, gate, grade and decision are
   those of the Distillation Policy. The procedures of one task scope, contract and catalog are one family of the gate;
+- a sequence that harms a guardrail of the contract is not promoted, as a rule would not be;
 - besides, so many roots as the Procedure Policy says must have gained more than the contract's margin, and so must the
   mean; a sequence that does harm is no workflow, and the rules about its changes say so;
 - what cannot be typed at all is refused with its reason and makes no candidate: no trajectory, trajectories that are
@@ -17,13 +18,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from policies.distillation_policy import CandidateReason, DistillationPolicy, Verdict, decide
+from policies.distillation_policy import CandidateReason, DistillationPolicy
 from policies.effects import EffectSummary, EffectUnit, effect_units, summarise_effect
+from policies.estimates import Estimate, GuardrailEffect
 from policies.gate import Claim, GateResult, family_gate
 from policies.procedures.drafting import Group, begun_by, draft, is_typed, mechanism_of
 from policies.procedures.policy import ProcedurePolicy, ProcedureReason
 from policies.procedures.trajectories import Route, Trajectory, TrajectoryTable
 from policies.strength import grade_evidence
+from policies.verdicts import Circumstances, Verdict, decide
 from records.ids import (
     ExperienceId,
     FamilyId,
@@ -35,7 +38,7 @@ from records.ids import (
 )
 from records.knowledge import DecisionKind, EvidenceLink, Finding, LinkRelation, variant_under
 from records.procedures import Procedure, procedure_family_id
-from records.values import EvidenceStrength, MemoryScope
+from records.values import EvidenceStrength, MemoryScope, MetricSpec
 
 _PROMOTED = frozenset(
     {DecisionKind.PROMOTED_PROVISIONAL, DecisionKind.PROMOTED_ACTIVE, DecisionKind.PROMOTED_CONTESTED}
@@ -60,6 +63,7 @@ class ProcedureVerdict:
     procedure: Procedure
     summary: EffectSummary
     gate: GateResult
+    guardrails: tuple[GuardrailEffect, ...]
     strength: EvidenceStrength
     verdict: Verdict
     reasons: tuple[ProcedureReason, ...]
@@ -86,7 +90,8 @@ class ProcedureVerdict:
         """The structured findings of validation: reason codes first, then what gate and policy held against it."""
         codes = [code.value for code in self.verdict.reason_codes]
         codes += [reason.value for reason in (*self.verdict.findings, *self.reasons)]
-        return tuple(Finding(code=code, detail=self.claim) for code in codes)
+        found = [Finding(code=code, detail=self.claim) for code in codes]
+        return (*found, *(guard.finding for guard in self.guardrails))
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,7 @@ class _Judged:
     group: Group
     units: tuple[EffectUnit, ...]
     summary: EffectSummary
+    guardrails: tuple[GuardrailEffect, ...]
 
 
 def judge_procedures(table: TrajectoryTable, policy: DistillationPolicy, procedures: ProcedurePolicy) -> ProcedureTable:
@@ -172,8 +178,27 @@ def _routes(trajectories: Iterable[Trajectory]) -> dict[Route, tuple[Trajectory,
 
 def _estimate(group: Group, policy: DistillationPolicy) -> _Judged:
     metric = group.contract.primary_metric
+    found = _effect(group, metric, group.margin, policy)
+    if found is None:
+        raise ValueError("every run of a trajectory has the primary metric verified")
+    return _Judged(group, found.units, found.summary, _guardrails(group, policy))
+
+
+def _effect(group: Group, metric: MetricSpec, margin: float, policy: DistillationPolicy) -> Estimate | None:
+    """Return what a metric did from start to end, or None where it was not verified along a whole trajectory."""
     units = effect_units(pair for each in group.whole if (pair := each.delta(metric.name)) is not None)
-    return _Judged(group, units, summarise_effect(units, metric.direction, policy.effect, group.margin))
+    if not units:
+        return None
+    return Estimate(units=units, summary=summarise_effect(units, metric.direction, policy.effect, margin))
+
+
+def _guardrails(group: Group, policy: DistillationPolicy) -> tuple[GuardrailEffect, ...]:
+    """Return what the whole sequence did to the guardrails of the contract, where a policy judges them."""
+    if policy.comparison is None:
+        return ()
+    margin = policy.comparison.guardrail_margin
+    metrics = group.contract.guardrail_metrics
+    return tuple(GuardrailEffect(metric=each, estimate=_effect(group, each, margin, policy)) for each in metrics)
 
 
 def _gated(families: Iterable[list[_Judged]], policy: DistillationPolicy) -> Iterable[tuple[_Judged, GateResult]]:
@@ -192,7 +217,7 @@ def _verdict(
         raise ValueError("a group that is refused has no verdict")
     procedure, mechanism, scope = draft(group, point, tool, procedures), mechanism_of(route), _scope(route)
     strength = grade_evidence(summary, judged.units, policy.strength, policy.effect)
-    decided = decide(policy, summary, gate, strength.grade, contradiction=False)
+    decided = decide(policy, summary, gate, strength.grade, Circumstances(guardrails=judged.guardrails))
     reasons = _reasons(judged, gate, procedures)
     family = procedure_family_id(route.namespace, procedure.trigger, mechanism)
     return ProcedureVerdict(
@@ -204,6 +229,7 @@ def _verdict(
         procedure=procedure,
         summary=summary,
         gate=gate,
+        guardrails=judged.guardrails,
         strength=strength,
         verdict=_held(decided, reasons),
         reasons=reasons,

@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
-from policies.contrasts import stratum_of
 from policies.distillation_policy import DistillationPolicy
 from policies.effects import PairedDelta
 from policies.procedures.policy import ProcedureReason
+from policies.strata import stratum_of
 from records.evidence import AttemptStatus, EvaluationContract, Manipulation, VerifiedEvidenceBundle
 from records.ids import EvaluationTaskId, ExperienceId, RunId, StratumId, SupportUnitId, TaskScopeId
 from records.values import DecisionPoint, Direction, Knob
