@@ -221,9 +221,12 @@ def _no_action(facts: Facts) -> str:
     summary, verdict = facts.summary, facts.verdict
     if summary is None or verdict is None:
         return "The change left the configuration as it was: no evidence can make a rule of it. Vary another knob."
-    harmed = [guard.finding.detail for guard in verdict.guardrails if guard.harmed]
-    if harmed and summary.classification is not Classification.NO_EFFECT:
-        return f"It gains at the price of a guardrail ({'; '.join(harmed)}): no action follows from that."
+    against = {Classification.IMPROVES: Classification.HARMS, Classification.HARMS: Classification.IMPROVES}
+    opposite = against.get(summary.classification)
+    moved = [guard.finding.detail for guard in verdict.guardrails if opposite and guard.classification is opposite]
+    if moved:
+        said = "gains at the price of" if opposite is Classification.HARMS else "loses and buys"
+        return f"It {said} a guardrail ({'; '.join(moved)}): no action follows from a trade."
     interval = summary.mean_interval
     where = "" if interval is None else f" ({interval.low:+.4g} to {interval.high:+.4g})"
     return (

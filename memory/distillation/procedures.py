@@ -166,7 +166,7 @@ class ProcedureDraft(Draft[ProcedureVerdict]):
         found = super().relations(memory, events)
         if memory is not None and events:
             own, starts = MemoryId(memory.id), events[-1]
-            found += [self._relation(own, rule, RelationKind.PROCEDURE_IMPLEMENTS, starts) for rule in self.rules]
+            found += [self._relation((own, rule), RelationKind.PROCEDURE_IMPLEMENTS, starts) for rule in self.rules]
         return found
 
 

@@ -72,6 +72,11 @@ class ProcedureVerdict:
     experience_ids: tuple[ExperienceId, ...]
 
     @property
+    def refines(self) -> ScopeVariantId | None:
+        """None: a procedure splits no other."""
+        return None
+
+    @property
     def promoted(self) -> bool:
         """Whether a record comes of it."""
         return self.verdict.decision in _PROMOTED
