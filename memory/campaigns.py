@@ -196,6 +196,7 @@ class Campaigns:
             proposals = distiller.propose(requests)
             self._leasing.keep()  # what was lost meanwhile is refused by its fence
             answers = self._commit(proposals)
+            self._leasing.let_go(str(request.activity.id) for request in requests)
             failures += map(_judged, [*refused, *failed([str(request.item.id) for request in requests], answers)])
             progress(len(group))
         self._complete()

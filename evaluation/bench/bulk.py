@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 import psutil
@@ -36,10 +37,12 @@ from records.ids import EvidenceSnapshotId, RunId
 from records.ingestion import CompletionStatus, WorkCompletion
 from records.knowledge import DistillationDecision
 from records.runtime import RunBody
+from store.ledger.port import LedgerReader
 from store.runtime.port import RuntimeReader
 
 A_RUN: Final = 20 * studies.TRIALS
 """Experiences of one source Run."""
+_PARTS: Final = 10
 _MEGABYTE: Final = 1e6
 _OWNERS: Final = "^vrm (coordinator|run-owner|lifecycle-head|distiller)"
 """The names under which owners and workers are connected; the last word of a name is the process."""
@@ -128,9 +131,7 @@ class Sweep:
         memory: how much it took.
     """
 
-    def __init__(
-        self, bench: Bench, runtime: RuntimeReader, crew: Crew, told: Callable[[str, int, int], None]
-    ) -> None:
+    def __init__(self, bench: Bench, runtime: RuntimeReader, crew: Crew, told: Callable[[str, int, int], None]) -> None:
         """Work through a crew over the stores of a bench; nothing is started yet."""
         self._bench, self._crew, self._told = bench, crew, told
         self._spine = Spine(bench.artifacts, crew.run_owner, crew.coordinator)
@@ -146,6 +147,7 @@ class Sweep:
         )
         self._campaigns = Campaigns(ports, POLICIES, PROFILE, SPACE)
         self.spent, self.memory = Spent(), Memory(bench)
+        self._ticks: list[tuple[float, int]] = []
 
     def carry(self, experiences: int) -> None:
         """Carry out the whole sweep.
@@ -187,9 +189,17 @@ class Sweep:
         with self.spent.timed("distillation"), self._bar("distillation", experiences) as advance:
             _require(self._campaigns.distil(snapshot, Timed(self._crew.distillers, self.spent), advance))
 
-    def decisions(self) -> dict[str, int]:
+    @property
+    def rates(self) -> list[float]:
+        """Experiences a second in each tenth of the distillation stage, or in each group if there are fewer."""
+        ticks = self._ticks
+        step = max(1, (len(ticks) - 1) // _PARTS)
+        marks = [*ticks[:-1:step], ticks[-1]]
+        return [(after[1] - before[1]) / (after[0] - before[0]) for before, after in pairwise(marks)]
+
+    def decisions(self, ledger: LedgerReader) -> dict[str, int]:
         """Return how many Decisions of each kind there are."""
-        loaded = (stored.load() for stored in self._bench.ledger.find("distillation-decision", SPACE))
+        loaded = (stored.load() for stored in ledger.find("distillation-decision", SPACE))
         return dict(Counter(each.decision.value for each in loaded if isinstance(each, DistillationDecision)))
 
     def _captured(self) -> EvidenceSnapshotId:
@@ -213,9 +223,11 @@ class Sweep:
         def advance(count: int) -> None:
             nonlocal done
             done += count
+            self._ticks.append((time.perf_counter(), done))
             self._told(what, done, total)
             self.memory.look()
 
+        self._ticks = [(time.perf_counter(), 0)]
         yield advance
 
 

@@ -63,9 +63,7 @@ def trial(number: int, run_id: RunId) -> Made:
             environment_digest=digest_bytes(b"environment"),
             model_family=MODEL_FAMILY,
             budget_class=BUDGET,
-            artifacts=(
-                ArtifactRef(role="predictions", sha256=digest_bytes(predictions), size_bytes=len(predictions)),
-            ),
+            artifacts=(ArtifactRef(role="predictions", sha256=digest_bytes(predictions), size_bytes=len(predictions)),),
             verified={METRIC.name: round(score, 6)},
             violations=(),
             times=(NOW, NOW, NOW),
