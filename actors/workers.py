@@ -11,7 +11,7 @@ import ray
 
 from actors.settings import Settings, code_digest, now
 from memory.distillation.distiller import DistillationRequest, KnowledgeDistiller
-from memory.distillation.view import Policies
+from memory.distillation.policies import Policies
 from memory.index.embedding import Embedder, SentenceTransformerEmbedder
 from memory.recall.context import Recall
 from memory.recall.loaded import LoadedInput, UnusableInput

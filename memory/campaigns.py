@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 from memory.assignments import activation, assigning, campaign_admission, campaign_run, manifest
 from memory.distillation.distiller import DistillationRequest
-from memory.distillation.view import Policies
+from memory.distillation.policies import Policies
 from memory.evidence import resolve_bundles
 from memory.handoffs import opening
 from memory.heads import Reservation

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from memory.conflict_guards import guard_conflicts
 from memory.erasure_guards import guard_begin, guard_close
 from memory.guard_rules import Rules, first_broken, held, of, precondition, read, rejected
 from memory.retention import check_input, revoked
@@ -190,7 +191,12 @@ def _distillation(reader: LedgerReader, append: Append) -> Refusal | None:
     if check is not None:
         detail = f"retention denies {check.blocked[0].target_id}"
         return Refusal(NoCommitReason.RETENTION_REVOKED, detail, retention=check)
-    return _legal_steps(reader, append) or _acyclic(reader, append) or guard_completion(reader, append)
+    return (
+        _legal_steps(reader, append)
+        or _acyclic(reader, append)
+        or guard_conflicts(reader, append)
+        or guard_completion(reader, append)
+    )
 
 
 def _acyclic(reader: LedgerReader, append: Append) -> Refusal | None:

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from memory.guard_rules import Rules, first_broken, of, precondition, read, rejected
+from memory.guard_rules import Rules, first_broken, held, of, precondition, read, rejected
 from records.appends import Append, StoredRecord
-from records.ids import DecisionId
 from records.ingestion import (
     AbandonedReceipt,
     Batch,
@@ -122,9 +121,8 @@ def rests_on(append: Append) -> Iterator[str]:
         yield from (batch.work_item_id, batch.assignment_id)
         if any(of(append, Candidate)):
             yield batch.evidence_snapshot_id
-    for disposition in of(append, WorkDisposition):
-        if disposition.decision_id is not None:
-            yield disposition.decision_id
+    for report in of(append, Report):
+        yield from report.decision_ids
 
 
 @lru_cache(maxsize=4)
@@ -156,10 +154,14 @@ def _accounted(reader: LedgerReader, append: Append, made: tuple[Batch, Report, 
     if disposition.decision_id is None:
         return
     here = {str(record.id): record for record in of(append, DistillationDecision)}
-    decision = here.get(disposition.decision_id) or read(reader, disposition.decision_id, DistillationDecision)
+    known = reader.get_many([each for each in report.decision_ids if each not in here])
+    decisions = here | {each: held(known, each, DistillationDecision) for each in known}
+    decision = decisions.get(disposition.decision_id)
     covered = decision is not None and decision.candidate_id == disposition.candidate_id
     yield covered, "the covering decision is about another candidate"
-    yield report.decision_ids == (DecisionId(disposition.decision_id),), "the report names another decision"
+    yield report.decision_ids[:1] == (disposition.decision_id,), "the report names another decision first"
+    yield set(here) <= set(report.decision_ids), "the report leaves a decision of its batch out"
+    yield all(decisions.get(each) for each in report.decision_ids), "the report names a decision that is nowhere"
 
 
 def _founded(reader: LedgerReader, append: Append, batch: Batch) -> Rules:

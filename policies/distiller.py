@@ -47,6 +47,11 @@ class VariantVerdict:
     claim: str
 
     @property
+    def scope_variant_id(self) -> ScopeVariantId:
+        """The variant that was judged."""
+        return self.variant.scope_variant_id
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """The structured findings of validation: reason codes first, then what the gate held against it."""
         codes = [Finding(code=code.value, detail=self.claim) for code in self.verdict.reason_codes]

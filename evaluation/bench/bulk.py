@@ -52,7 +52,7 @@ _OWNERS: Final = "^vrm (coordinator|run-owner|lifecycle-head|distiller)"
 class Spent:
     """Seconds of a sweep by stage, and of the calls to the distillation workers, which lie within the last stage."""
 
-    stages: Counter[str] = field(default_factory=Counter)
+    stages: dict[str, float] = field(default_factory=dict)
     proposing: float = 0.0
 
     @property
@@ -67,7 +67,7 @@ class Spent:
         try:
             yield
         finally:
-            self.stages[stage] += time.perf_counter() - begun
+            self.stages[stage] = self.stages.get(stage, 0.0) + time.perf_counter() - begun
 
 
 class Memory:

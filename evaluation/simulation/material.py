@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from evaluation.bench import corpus
 from evaluation.bench.corpus import CATALOG, CONTRACT, METRIC, SPACE
 from evaluation.simulation.world import OpenLedger
-from memory.distillation.view import Policies
+from memory.distillation.policies import Policies
 from memory.index.embedding import HashEmbedder
 from memory.leases import admission, completion
 from memory.snapshots import (

@@ -4,8 +4,10 @@ Rules kept here:
 
 - the first item of a scope variant leads: it commits Candidate, Decision, record, events and relations. Later items
   commit their own Batch, Disposition and Report, which point at that Decision;
-- a head that already rests on exactly this evidence stands: its Decision covers the item. Evidence is the same if its
-  support units are, whichever import of it is read;
+- an item may speak for several variants, such as one scope and a narrower one: it leads each that nobody has led, and
+  the Decision about the widest covers it;
+- a head that already says the same on exactly this evidence stands: its Decision covers the item. Evidence is the same
+  if its support units are, whichever import of it is read; what was tried beside it does not count;
 - lifecycle events consume the head that was read; if it moves meanwhile, the commit writes nothing and the item is
   proposed again.
 """
@@ -14,9 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
-from memory.distillation.drafting import LIVE, Draft
-from memory.distillation.view import Finding, Policies, View, read_view
+from memory.distillation.drafting import DRAFTS, Draft, Judgement
+from memory.distillation.policies import Policies
+from memory.distillation.view import Finding, View, read_view
 from memory.ports import Clock
 from policies.distiller import DRAFTING_ADAPTER
 from records.appends import Proposal
@@ -36,13 +40,20 @@ from records.ids import (
     WorkItemId,
 )
 from records.ingestion import ActiveView, Batch, Report, WorkAssignment, WorkDisposition, WorkItem
-from records.knowledge import EvidenceLink, LifecycleEvent, LinkRelation, MemoryRecord
+from records.knowledge import DecisionKind, EvidenceLink, GovernedRecord, LifecycleEvent, LinkRelation
 from records.runtime import Subject
 from records.states import Machine
 from records.values import Disposition
 from store.ledger.port import LedgerReader
 
 Covering = tuple[CandidateId, DecisionId]
+
+STANDS: Final = {
+    DecisionKind.PROMOTED_PROVISIONAL: Disposition.PROVISIONAL,
+    DecisionKind.PROMOTED_ACTIVE: Disposition.ACTIVE,
+    DecisionKind.PROMOTED_CONTESTED: Disposition.CONTESTED,
+}
+"""The disposition of a head that a decision has nothing to add to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +64,15 @@ class DistillationRequest:
     assignment: WorkAssignment
     activity: Subject
     snapshot_id: EvidenceSnapshotId
+
+
+@dataclass(frozen=True)
+class Cover:
+    """The Decision behind one verdict; what a leading item commits of it, and the members that it read for that."""
+
+    covering: Covering
+    records: tuple[Record, ...] = ()
+    read: tuple[ExperienceId, ...] = ()
 
 
 class KnowledgeDistiller:
@@ -80,10 +100,12 @@ class KnowledgeDistiller:
     def _propose(self, request: DistillationRequest, led: dict[ScopeVariantId, Covering]) -> Proposal:
         finding = self.view(request.snapshot_id).find(ExperienceId(request.item.experience_id))
         now = self._clock()
-        covering, decided, read = self._cover(request, finding, led, now)
-        batch = self._batch(request, read, now)
-        disposition = _disposition(request, batch, finding, covering)
-        report = _report(request, batch, (finding, covering), decided)
+        covers = [self._cover(request, verdict, led, now) for verdict in finding.verdicts]
+        decided = [record for cover in covers for record in cover.records]
+        read = sorted({*finding.read, *(each for cover in covers for each in cover.read)})
+        batch = self._batch(request, tuple(read), now)
+        disposition = _disposition(request, batch, finding, covers)
+        report = _report(request, batch, (finding, covers), decided)
         return Proposal(
             namespace=request.item.namespace,
             transition=Transition.COMMIT_DISTILLATION,
@@ -97,17 +119,14 @@ class KnowledgeDistiller:
         )
 
     def _cover(
-        self, request: DistillationRequest, finding: Finding, led: dict[ScopeVariantId, Covering], now: str
-    ) -> tuple[Covering | None, list[Record], tuple[ExperienceId, ...]]:
-        """Return the covering Candidate and Decision, what this item commits of them, and the members it read."""
-        verdict = finding.verdict
-        if verdict is None:
-            return None, [], finding.read
-        key = verdict.variant.scope_variant_id
+        self, request: DistillationRequest, verdict: Judgement, led: dict[ScopeVariantId, Covering], now: str
+    ) -> Cover:
+        """Return the Candidate and Decision behind a verdict, with what this item commits of them."""
+        key = verdict.scope_variant_id
         covering = led.get(key) or self._committed.get((request.snapshot_id, key))
         if covering is not None:
-            return covering, [], finding.read
-        draft = Draft(
+            return Cover(covering)
+        draft = DRAFTS[type(verdict)](
             namespace=request.item.namespace,
             now=now,
             snapshot_id=request.snapshot_id,
@@ -118,27 +137,26 @@ class KnowledgeDistiller:
         covering = self._standing(draft) or self._decided(draft)
         if covering is not None:
             self._committed[request.snapshot_id, key] = covering
-            return covering, [], finding.read
+            return Cover(covering)
         led[key] = draft.covering
-        return led[key], draft.records(), draft.experiences()
+        return Cover(led[key], tuple(draft.records()), draft.experiences())
 
-    def _decided(self, draft: Draft) -> Covering | None:
+    def _decided(self, draft: Draft[Any]) -> Covering | None:
         """Return the Decision that the Ledger holds about this very candidate."""
         candidate = CandidateId(draft.candidate().id)
         known = self._reader.find("distillation-decision", draft.namespace, candidate_id=str(candidate))
         return (candidate, DecisionId.check(known[0].id)) if known else None
 
-    def _standing(self, draft: Draft) -> Covering | None:
-        """Return the Decision behind the head if the head already rests on exactly this evidence."""
+    def _standing(self, draft: Draft[Any]) -> Covering | None:
+        """Return the Decision behind the head if the head already says this, on exactly this evidence."""
         head = draft.head
-        if head is None or Disposition(head.disposition) not in LIVE:
+        if head is None or Disposition(head.disposition) is not STANDS.get(draft.verdict.verdict.decision):
             return None
         stored = self._reader.get(head.memory_id)
         record = None if stored is None else stored.load()
-        verdict = draft.verdict
-        if not isinstance(record, MemoryRecord) or record.effect != verdict.effect:
+        if not isinstance(record, GovernedRecord) or not draft.same_claim(record):
             return None
-        if _support(record.links) != _support(verdict.links):
+        if _support(record.links) != _support(draft.verdict.links):
             return None
         decisions = self._reader.find("distillation-decision", draft.namespace, candidate_id=str(record.candidate_id))
         return (record.candidate_id, DecisionId.check(decisions[0].id)) if decisions else None
@@ -162,8 +180,9 @@ def _support(links: Iterable[EvidenceLink]) -> frozenset[tuple[LinkRelation, Sup
 
 
 def _disposition(
-    request: DistillationRequest, batch: Batch, finding: Finding, covering: Covering | None
+    request: DistillationRequest, batch: Batch, finding: Finding, covers: Sequence[Cover]
 ) -> WorkDisposition:
+    covering = covers[0].covering if covers else None
     return WorkDisposition(
         namespace=batch.namespace,
         created_at=batch.created_at,
@@ -176,9 +195,9 @@ def _disposition(
 
 
 def _report(
-    request: DistillationRequest, batch: Batch, found: tuple[Finding, Covering | None], decided: Sequence[Record]
+    request: DistillationRequest, batch: Batch, found: tuple[Finding, Sequence[Cover]], decided: Sequence[Record]
 ) -> Report:
-    finding, covering = found
+    finding, covers = found
     last = {record.scope_variant_id: record for record in decided if isinstance(record, LifecycleEvent)}
     return Report(
         namespace=batch.namespace,
@@ -186,9 +205,9 @@ def _report(
         batch_id=BatchId(batch.id),
         work_item_id=WorkItemId(request.item.id),
         work_outcome=finding.outcome,
-        decision_ids=(covering[1],) if covering else (),
-        memory_ids=tuple(MemoryId(record.id) for record in decided if isinstance(record, MemoryRecord)),
-        covered_experience_ids=batch.experience_ids if covering else (),
+        decision_ids=tuple(cover.covering[1] for cover in covers),
+        memory_ids=tuple(MemoryId(record.id) for record in decided if isinstance(record, GovernedRecord)),
+        covered_experience_ids=batch.experience_ids if covers else (),
         refused=finding.refused,
         active_view=tuple(
             ActiveView(

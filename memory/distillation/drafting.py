@@ -1,26 +1,46 @@
 """The records of one verdict: Candidate, memory record, Decision, lifecycle events, relations. Pure.
 
-A verdict that no longer carries a live head retracts it, so that counter-evidence is never left without effect
-(VRM-W07); one that replaces a live head supersedes it first, as the Lifecycle Policy says.
+Rules kept here:
+
+- rules and procedures are drafted alike: a sort of verdict is a row of `DRAFTS`, and only what its Candidate and its
+  record hold is its own;
+- a verdict that no longer carries a live head retracts it, so that counter-evidence is never left without effect
+  (VRM-W07); one that replaces a live head supersedes it first, as the Lifecycle Policy says. A contested head carries
+  both sides already, and stays until a verdict takes its place;
+- a contested record that takes the place of one which was not contests it, in the same commit (spec 10).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
-from memory.distillation.view import Policies
+from memory.distillation.policies import Policies
+from policies.distillation_policy import Verdict
 from policies.distiller import DRAFTING_ADAPTER, VariantVerdict
 from policies.lifecycle_policy import LifecycleHead, PlannedEvent, plan_events
 from records.appends import Head
 from records.base import Record
-from records.ids import CandidateId, DecisionId, EventId, EvidenceSnapshotId, ExperienceId, FamilyId, MemoryId
+from records.ids import (
+    CandidateId,
+    DecisionId,
+    EventId,
+    EvidenceSnapshotId,
+    ExperienceId,
+    FamilyId,
+    MemoryId,
+    ScopeVariantId,
+)
 from records.knowledge import (
     GENESIS,
+    Candidate,
     DecisionKind,
     DistillationDecision,
     EventType,
+    EvidenceLink,
+    GovernedRecord,
     KnowledgeCandidate,
     LifecycleEvent,
     MemoryRecord,
@@ -28,22 +48,64 @@ from records.knowledge import (
     RelationKind,
     family_id,
 )
-from records.values import ActionKind, Disposition
+from records.values import ActionKind, Disposition, EvidenceStrength
 
-LIVE = frozenset({Disposition.PROVISIONAL, Disposition.ACTIVE, Disposition.CONTESTED})
-_NOTHING = frozenset({DecisionKind.REJECTED, DecisionKind.DEFERRED})
+LIVE: Final = frozenset({Disposition.PROVISIONAL, Disposition.ACTIVE, Disposition.CONTESTED})
+_NOTHING: Final = frozenset({DecisionKind.REJECTED, DecisionKind.DEFERRED})
+_CARRIED: Final = LIVE - {Disposition.CONTESTED}
+"""What its evidence must go on carrying; a contested record keeps both sides until a new one takes its place."""
+
+
+class Judgement(Protocol):
+    """What was decided about one scope variant, of either sort."""
+
+    @property
+    def scope_variant_id(self) -> ScopeVariantId:
+        """The variant."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The decision with its reasons."""
+
+    @property
+    def strength(self) -> EvidenceStrength:
+        """The grade with what it rests on."""
+
+    @property
+    def links(self) -> tuple[EvidenceLink, ...]:
+        """All evidence, sorted as records hold it."""
+
+
+V = TypeVar("V", bound=Judgement)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draft:
+class Draft(ABC, Generic[V]):
     """A verdict with all that its records need besides: where, when, under which policies, over which head."""
 
     namespace: str
     now: str
     snapshot_id: EvidenceSnapshotId
     policies: Policies
-    verdict: VariantVerdict
+    verdict: V
     head: Head | None
+
+    @property
+    @abstractmethod
+    def family(self) -> FamilyId:
+        """The Knowledge Family."""
+
+    @abstractmethod
+    def candidate(self) -> Candidate:
+        """Return the untrusted candidate."""
+
+    @abstractmethod
+    def record(self, candidate: Candidate) -> GovernedRecord:
+        """Return the record that the verdict, being promoted, becomes."""
+
+    @abstractmethod
+    def same_claim(self, record: GovernedRecord) -> bool:
+        """Tell whether a record says what this verdict would, whatever was tried beside it."""
 
     @property
     def covering(self) -> tuple[CandidateId, DecisionId]:
@@ -67,13 +129,108 @@ class Draft:
         links = self.verdict.links
         return tuple(sorted({link.experience_id for link in links} | {link.comparator_id for link in links}))
 
+    def memory(self, candidate: Candidate) -> GovernedRecord | None:
+        """Return the memory record of a promoted verdict."""
+        return None if self.verdict.verdict.decision in _NOTHING else self.record(candidate)
+
+    def decision(self, candidate: Candidate, memory: GovernedRecord | None) -> DistillationDecision:
+        """Return the deterministic decision with every reason code."""
+        verdict = self.verdict.verdict
+        codes = [code.value for code in verdict.reason_codes] + [reason.value for reason in verdict.findings]
+        return DistillationDecision(
+            namespace=self.namespace,
+            created_at=self.now,
+            candidate_id=CandidateId(candidate.id),
+            decision=verdict.decision,
+            reasons=tuple(codes),
+            memory_id=None if memory is None else MemoryId(memory.id),
+            policy=self.policies.lifecycle.identity,
+            policy_set_digest=self.policies.digest,
+        )
+
+    def events(self, memory: GovernedRecord | None) -> list[LifecycleEvent]:
+        """Return the lifecycle events, each consuming the one before it and the first the head."""
+        prior: EventId | Literal["GENESIS"] = EventId.check(self.head.event_id) if self.head else GENESIS
+        events: list[LifecycleEvent] = []
+        for step in self._steps(memory):
+            event = LifecycleEvent(
+                namespace=self.namespace,
+                created_at=self.now,
+                memory_id=MemoryId.check(step.memory_id),
+                family_id=self.family,
+                scope_variant_id=self.verdict.scope_variant_id,
+                event_type=step.event_type,
+                disposition=step.resulting_disposition,
+                expected_prior=prior,
+                reasons=tuple(code.value for code in self.verdict.verdict.reason_codes),
+                evidence_ids=self.experiences(),
+                evidence_snapshot_id=self.snapshot_id,
+                policy=self.policies.lifecycle.identity,
+            )
+            events.append(event)
+            prior = EventId(event.id)
+        return events
+
+    def relations(self, memory: GovernedRecord | None, events: Sequence[LifecycleEvent]) -> list[MemoryRelation]:
+        """Return what the new record is to the one that made room for it."""
+        if memory is None or self.head is None or not events:
+            return []
+        own, old = MemoryId(memory.id), MemoryId.check(self.head.memory_id)
+        relations = [
+            self._relation(own, event.memory_id, RelationKind.SUPERSEDES, event)
+            for event in events
+            if event.event_type is EventType.SUPERSEDED
+        ]
+        starts = events[-1]
+        undisputed = Disposition(self.head.disposition) in _CARRIED
+        if starts.event_type is EventType.PROMOTED_CONTESTED and undisputed:
+            first, second = sorted((own, old))
+            relations.append(self._relation(first, second, RelationKind.CONTESTS, starts))
+        return relations
+
+    def _relation(
+        self, source: MemoryId, target: MemoryId, kind: RelationKind, event: LifecycleEvent
+    ) -> MemoryRelation:
+        return MemoryRelation(
+            namespace=self.namespace,
+            created_at=self.now,
+            source_memory_id=source,
+            target_memory_id=target,
+            relation=kind,
+            event_id=EventId(event.id),
+            policy=self.policies.lifecycle.identity,
+        )
+
+    def _steps(self, memory: GovernedRecord | None) -> tuple[PlannedEvent, ...]:
+        head = self.head
+        if memory is not None:
+            current = None if head is None else _folded(head)
+            verdict, grade = self.verdict.verdict, self.verdict.strength.grade
+            return plan_events(self.policies.lifecycle, current, verdict.decision, grade, str(memory.id))
+        if head is None or Disposition(head.disposition) not in _CARRIED:
+            return ()
+        retracted = PlannedEvent(
+            event_type=EventType.RETRACTED, resulting_disposition=Disposition.RETRACTED, memory_id=head.memory_id
+        )
+        return (retracted,)
+
+
+class RuleDraft(Draft[VariantVerdict]):
+    """The draft of a conditional action-effect rule."""
+
+    @property
+    def family(self) -> FamilyId:
+        """The Knowledge Family: target, metric and mechanism."""
+        variant = self.verdict.variant
+        return family_id(self.namespace, variant.target, variant.metric.name, variant.mechanism)
+
     def candidate(self) -> KnowledgeCandidate:
         """Return the untrusted candidate."""
         variant = self.verdict.variant
         return KnowledgeCandidate(
             namespace=self.namespace,
             created_at=self.now,
-            proposed_family_id=self._family,
+            proposed_family_id=self.family,
             proposed_scope_variant_id=variant.scope_variant_id,
             evidence_snapshot_id=self.snapshot_id,
             experience_ids=self.experiences(),
@@ -88,15 +245,13 @@ class Draft:
             findings=self.verdict.findings,
         )
 
-    def memory(self, candidate: KnowledgeCandidate) -> MemoryRecord | None:
-        """Return the memory record of a promoted verdict."""
-        if self.verdict.verdict.decision in _NOTHING:
-            return None
+    def record(self, candidate: Candidate) -> MemoryRecord:
+        """Return the rule."""
         variant = self.verdict.variant
         return MemoryRecord(
             namespace=self.namespace,
             created_at=self.now,
-            family_id=self._family,
+            family_id=self.family,
             scope_variant_id=variant.scope_variant_id,
             prior_memory_id=None if self.head is None else MemoryId.check(self.head.memory_id),
             candidate_id=CandidateId(candidate.id),
@@ -112,79 +267,24 @@ class Draft:
             distillation_policy=self.policies.distillation.identity,
         )
 
-    def decision(self, candidate: KnowledgeCandidate, memory: MemoryRecord | None) -> DistillationDecision:
-        """Return the deterministic decision with every reason code."""
-        verdict = self.verdict.verdict
-        codes = [code.value for code in verdict.reason_codes] + [reason.value for reason in verdict.findings]
-        return DistillationDecision(
-            namespace=self.namespace,
-            created_at=self.now,
-            candidate_id=CandidateId(candidate.id),
-            decision=verdict.decision,
-            reasons=tuple(codes),
-            memory_id=None if memory is None else MemoryId(memory.id),
-            policy=self.policies.lifecycle.identity,
-            policy_set_digest=self.policies.digest,
+    def same_claim(self, record: GovernedRecord) -> bool:
+        """Tell whether a rule has this action, effect and grade.
+
+        The adjusted p-value is left out: it moves whenever another change of the scope is tried, and a rule that still
+        passes its gate is not a new rule for that.
+        """
+        return (
+            isinstance(record, MemoryRecord)
+            and record.action is self.verdict.verdict.action
+            and record.strength.grade is self.verdict.strength.grade
+            and record.effect.as_json() | _UNADJUSTED == self.verdict.effect.as_json() | _UNADJUSTED
         )
 
-    def events(self, memory: MemoryRecord | None) -> list[LifecycleEvent]:
-        """Return the lifecycle events, each consuming the one before it and the first the head."""
-        prior: EventId | Literal["GENESIS"] = EventId.check(self.head.event_id) if self.head else GENESIS
-        events: list[LifecycleEvent] = []
-        for step in self._steps(memory):
-            event = LifecycleEvent(
-                namespace=self.namespace,
-                created_at=self.now,
-                memory_id=MemoryId.check(step.memory_id),
-                family_id=self._family,
-                scope_variant_id=self.verdict.variant.scope_variant_id,
-                event_type=step.event_type,
-                disposition=step.resulting_disposition,
-                expected_prior=prior,
-                reasons=tuple(code.value for code in self.verdict.verdict.reason_codes),
-                evidence_ids=self.experiences(),
-                evidence_snapshot_id=self.snapshot_id,
-                policy=self.policies.lifecycle.identity,
-            )
-            events.append(event)
-            prior = EventId(event.id)
-        return events
 
-    def relations(self, memory: MemoryRecord | None, events: Sequence[LifecycleEvent]) -> list[MemoryRelation]:
-        """Return a `supersedes` relation for the record that made room."""
-        if memory is None or self.head is None:
-            return []
-        return [
-            MemoryRelation(
-                namespace=self.namespace,
-                created_at=self.now,
-                source_memory_id=MemoryId(memory.id),
-                target_memory_id=event.memory_id,
-                relation=RelationKind.SUPERSEDES,
-                event_id=EventId(event.id),
-                policy=self.policies.lifecycle.identity,
-            )
-            for event in events
-            if event.event_type is EventType.SUPERSEDED
-        ]
+DRAFTS: Final[dict[type, type[Draft[Any]]]] = {VariantVerdict: RuleDraft}
+"""How each sort of verdict is drafted."""
 
-    @property
-    def _family(self) -> FamilyId:
-        variant = self.verdict.variant
-        return family_id(self.namespace, variant.target, variant.metric.name, variant.mechanism)
-
-    def _steps(self, memory: MemoryRecord | None) -> tuple[PlannedEvent, ...]:
-        head = self.head
-        if memory is not None:
-            current = None if head is None else _folded(head)
-            verdict, grade = self.verdict.verdict, self.verdict.strength.grade
-            return plan_events(self.policies.lifecycle, current, verdict.decision, grade, str(memory.id))
-        if head is None or Disposition(head.disposition) not in LIVE:
-            return ()
-        retracted = PlannedEvent(
-            event_type=EventType.RETRACTED, resulting_disposition=Disposition.RETRACTED, memory_id=head.memory_id
-        )
-        return (retracted,)
+_UNADJUSTED: Final = {"adjusted_p_value": None}
 
 
 def _folded(head: Head) -> LifecycleHead:

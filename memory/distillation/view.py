@@ -9,12 +9,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from memory.distillation.drafting import Judgement
 from memory.evidence import resolve_bundles
-from policies.contrasts import ContrastTable, tabulate
+from policies.contrasts import ContrastTable, Variant, tabulate
 from policies.distillation_policy import CandidateReason, DistillationPolicy
-from policies.distiller import VariantVerdict, judge
-from policies.lifecycle_policy import LifecyclePolicy
-from policies.loading import policy_set_digest
+from policies.distiller import judge
 from records.errors import EvidenceError, NotFoundError
 from records.evidence import Experience, VerifiedEvidenceBundle
 from records.ids import EvidenceSnapshotId, ExperienceId, ScopeVariantId, StratumId
@@ -25,24 +24,18 @@ Place = tuple[ScopeVariantId, StratumId]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policies:
-    """The policies of a campaign."""
-
-    distillation: DistillationPolicy
-    lifecycle: LifecyclePolicy
-
-    @property
-    def digest(self) -> str:
-        """The digest of the ordered policy set."""
-        return policy_set_digest([self.distillation.identity, self.lifecycle.identity])
-
-
-@dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What becomes of one Experience: its work outcome, the verdict that covers it, the comparable members read."""
+    """What becomes of one Experience.
+
+    Attributes:
+        outcome: its work outcome.
+        verdicts: every verdict that it speaks for; the first covers it. None unless it is covered.
+        read: the comparable members that were read for it.
+        refused: the reason codes of one that is not covered.
+    """
 
     outcome: WorkOutcome
-    verdict: VariantVerdict | None
+    verdicts: tuple[Judgement, ...]
     read: tuple[ExperienceId, ...]
     refused: tuple[str, ...]
 
@@ -53,9 +46,9 @@ class View:
 
     snapshot: EvidenceSnapshot
     table: ContrastTable
-    verdicts: Mapping[ScopeVariantId, VariantVerdict]
+    verdicts: Mapping[ScopeVariantId, Judgement]
     strata: Mapping[Place, tuple[ExperienceId, ...]]
-    places: Mapping[ExperienceId, Place]
+    places: Mapping[ExperienceId, tuple[Place, ...]]
     members: frozenset[ExperienceId]
 
     def find(self, experience_id: ExperienceId) -> Finding:
@@ -63,10 +56,13 @@ class View:
         refused = self._refusal(experience_id)
         if refused is not None:
             outcome, reason = refused
-            return Finding(outcome=outcome, verdict=None, read=(experience_id,), refused=(reason.value,))
-        place = self.places[experience_id]
+            return Finding(outcome=outcome, verdicts=(), read=(experience_id,), refused=(reason.value,))
+        judged = [place for place in self.places[experience_id] if place[0] in self.verdicts]
         return Finding(
-            outcome=WorkOutcome.COVERED, verdict=self.verdicts[place[0]], read=self.strata[place], refused=()
+            outcome=WorkOutcome.COVERED,
+            verdicts=tuple(self.verdicts[variant] for variant, _ in judged),
+            read=tuple(sorted({member for place in judged for member in self.strata[place]})),
+            refused=(),
         )
 
     def _refusal(self, experience_id: ExperienceId) -> tuple[WorkOutcome, CandidateReason] | None:
@@ -78,7 +74,7 @@ class View:
             return WorkOutcome.NO_CANDIDATE, CandidateReason.GENERIC_OR_NON_ACTIONABLE
         if experience_id not in self.places:
             return WorkOutcome.NO_COMPARATOR, CandidateReason.NON_COMPARABLE_EVIDENCE
-        if self.places[experience_id][0] not in self.verdicts:
+        if not any(variant in self.verdicts for variant, _ in self.places[experience_id]):
             return WorkOutcome.NO_CANDIDATE, CandidateReason.MISSING_EFFECT_ESTIMATE
         return None
 
@@ -116,14 +112,32 @@ def read_view(reader: LedgerReader, snapshot_id: EvidenceSnapshotId, policy: Dis
     )
 
 
-def _index(table: ContrastTable) -> tuple[dict[Place, tuple[ExperienceId, ...]], dict[ExperienceId, Place]]:
+def _index(
+    table: ContrastTable,
+) -> tuple[dict[Place, tuple[ExperienceId, ...]], dict[ExperienceId, tuple[Place, ...]]]:
+    """Return the members of every variant and stratum, and where each Experience is: widest scope first.
+
+    A changed run speaks for every variant that it was compared under; a baseline, which all of its stratum share, is
+    considered with the first alone.
+    """
     members: dict[Place, set[ExperienceId]] = defaultdict(set)
-    places: dict[ExperienceId, Place] = {}
-    for key, variant in table.variants.items():
+    places: dict[ExperienceId, dict[Place, None]] = defaultdict(dict)
+    baselines: dict[ExperienceId, Place] = {}
+    for key, variant in sorted(table.variants.items(), key=_widest_first):
         for contrast in variant.contrasts:
             place = (key, contrast.stratum_id)
-            for bundle in (contrast.changed, contrast.baseline):
-                experience_id = ExperienceId(bundle.experience.id)
-                members[place].add(experience_id)
-                places.setdefault(experience_id, place)
-    return {place: tuple(sorted(ids)) for place, ids in members.items()}, places
+            changed, baseline = (ExperienceId(each.experience.id) for each in (contrast.changed, contrast.baseline))
+            members[place] |= {changed, baseline}
+            places[changed][place] = None
+            baselines.setdefault(baseline, place)
+    for baseline, place in baselines.items():
+        places[baseline].setdefault(place, None)
+    return (
+        {place: tuple(sorted(ids)) for place, ids in members.items()},
+        {experience_id: tuple(found) for experience_id, found in places.items()},
+    )
+
+
+def _widest_first(item: tuple[ScopeVariantId, Variant]) -> tuple[int, ScopeVariantId]:
+    key, variant = item
+    return sum(value is not None for value in vars(variant.scope).values()), key

@@ -103,5 +103,7 @@ def _covered(case: Case, records: dict[str, Record]) -> Iterator[Fault]:
         decision = here.get(name) or case.read([name], DistillationDecision).get(name)
         if decision is not None and decision.candidate_id != disposition.candidate_id:
             yield key, f"{name} is about another candidate than {disposition.candidate_id}"
-        if report is not None and report.decision_ids != (disposition.decision_id,):
-            yield key, f"its report does not name {name}"
+        if report is not None and report.decision_ids[:1] != (disposition.decision_id,):
+            yield key, f"its report does not name {name} first"
+        for made in sorted(here.keys() - set(() if report is None else report.decision_ids)):
+            yield key, f"its report leaves {made} out"

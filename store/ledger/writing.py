@@ -94,6 +94,7 @@ class PostgresTransaction(LedgerQuestions):
         self._pipeline = pipeline
         self._read = remembered.read
         self._foreseen: dict[str, StoredRecord] = {}
+        self._placed: dict[str, Placed] = {}
         self._connection = pipeline.connection
         self._begun = begun
         self._rows_of: dict[sa.Table, list[Sequence[Any]]] = {}
@@ -199,9 +200,10 @@ class PostgresTransaction(LedgerQuestions):
             self._read.put(record_id, stored)
 
     def get_many(self, record_ids: Iterable[str]) -> dict[str, StoredRecord]:
-        """Return the records among `record_ids` that exist; those that were foreseen are at hand."""
+        """Return the records among `record_ids` that exist; those foreseen, or written here, are at hand."""
         wanted = list(record_ids)
         held = {each: self._foreseen[each] for each in wanted if each in self._foreseen}
+        held |= {each: _stored(self._placed[each]) for each in wanted if each in self._placed}
         missing = [each for each in wanted if each not in held]
         return held | super().get_many(missing) if missing else held
 
@@ -209,11 +211,13 @@ class PostgresTransaction(LedgerQuestions):
     def savepoint(self) -> Iterator[None]:
         """Undo what happened inside if it ends with an error."""
         self.settle()
+        before = dict(self._placed)
         with self._connection.transaction():
             try:
                 yield
                 self.settle()
             except BaseException:
+                self._placed = before
                 self._rows_of.clear()
                 self._awaited.clear()
                 self._pipeline.abandon()
@@ -237,6 +241,7 @@ class PostgresTransaction(LedgerQuestions):
                     self._add(CHILD_TABLES[table], (row.id, ordinal, *rest))
             self._add(JOURNAL, row)
             self.written[row.id] = (row.position, row.payload_digest)
+            self._placed[row.id] = Placed(record, row)
 
     def insert_receipt(self, receipt: AppendReceipt) -> None:
         """Write the receipt of a permit."""
@@ -332,6 +337,13 @@ class TrustingTransaction(PostgresTransaction):
     def stored(self, record_ids: Iterable[str]) -> dict[str, tuple[int, str]]:
         """Return what is remembered of the records, and take the others for new."""
         return self._remembered.known(record_ids)
+
+
+def _stored(placed: Placed) -> StoredRecord:
+    record, row = placed
+    return StoredRecord(
+        noun=row.noun, id=row.id, namespace=row.namespace, position=row.position, payload=record.payload.decode()
+    )
 
 
 @cache

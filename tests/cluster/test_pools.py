@@ -19,7 +19,7 @@ from actors.cluster import ClusterInfo
 from actors.settings import now
 from importers.published_table import PublishedTable, read_published_table
 from memory.campaigns import CampaignPorts, Campaigns
-from memory.distillation.view import Policies
+from memory.distillation.policies import Policies
 from memory.index.embedding import SentenceTransformerEmbedder
 from memory.leases import completion
 from memory.ports import all_good

@@ -17,11 +17,11 @@ from typing import Any, Final
 import pytest
 
 from memory.campaigns import Campaigns, Failure
-from memory.distillation.distiller import Covering, DistillationRequest, KnowledgeDistiller
-from memory.distillation.view import Finding
+from memory.distillation.distiller import Cover, Covering, DistillationRequest, KnowledgeDistiller
+from memory.distillation.drafting import Judgement
 from memory.fsck import fsck
+from policies.distiller import VariantVerdict
 from records.appends import AppendReceipt, Head
-from records.base import Record
 from records.conflicts import HeadConflict
 from records.errors import VrmError
 from records.ids import ExperienceId, ScopeVariantId
@@ -85,15 +85,14 @@ class Rival(KnowledgeDistiller):
         self._numbers = itertools.count()
 
     def _cover(
-        self, request: DistillationRequest, finding: Finding, _led: dict[ScopeVariantId, Covering], now: str
-    ) -> tuple[Covering | None, list[Record], tuple[ExperienceId, ...]]:
-        verdict = finding.verdict
-        assert verdict is not None
+        self, request: DistillationRequest, verdict: Judgement, _led: dict[ScopeVariantId, Covering], now: str
+    ) -> Cover:
+        assert isinstance(verdict, VariantVerdict)
         own = replace(
             verdict, claim=f"{verdict.claim} Said {next(self._numbers)} times.", links=verdict.links[: len(GOOD)]
         )
-        covering, decided, read = super()._cover(request, replace(finding, verdict=own), {}, now)
-        return covering, decided, tuple(sorted({*read, ExperienceId(request.item.experience_id)}))
+        cover = super()._cover(request, own, {}, now)
+        return replace(cover, read=tuple(sorted({*cover.read, ExperienceId(request.item.experience_id)})))
 
     def _standing(self, _draft: object) -> None:
         return None

@@ -12,7 +12,7 @@ from importers.published_table import PublishedTable, import_run, trials
 from memory.campaigns import CampaignPorts, Campaigns, HeadsPort
 from memory.coordinator import CommitCoordinator
 from memory.distillation.distiller import KnowledgeDistiller
-from memory.distillation.view import Policies
+from memory.distillation.policies import Policies
 from memory.evidence import bundle_records, resolve_bundles
 from memory.heads import LifecycleHeads, Reservation
 from memory.leases import admission, completion

@@ -15,7 +15,7 @@ from typing import Any, cast
 from memory.campaigns import CampaignPorts, Campaigns, Failure
 from memory.coordinator import CommitCoordinator
 from memory.distillation.distiller import KnowledgeDistiller
-from memory.distillation.view import Policies
+from memory.distillation.policies import Policies
 from memory.erasing import ErasurePorts, RetentionOfficer
 from memory.evidence import Trial, bundle_records
 from memory.heads import LifecycleHeads, Reservation

@@ -19,7 +19,7 @@ from memory.campaigns import CampaignPorts, Campaigns, Failure
 from memory.closure import ClosurePorts, RunClosure
 from memory.commands import RunCommands
 from memory.dead_letters import DeadLetters
-from memory.distillation.view import Policies
+from memory.distillation.policies import Policies
 from memory.leasing import Leasing
 from memory.ports import all_good
 from memory.recovery import Reads, Recovery
