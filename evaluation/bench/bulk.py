@@ -2,7 +2,7 @@
 
 A sweep is everything that the product does with finished trials: evidence is appended, each Experience gets its receipt
 and its work item, each item its campaign, every campaign is distilled against one Evidence Snapshot and completed, and
-the source Runs end. Left out, because they are no part of it: the trials themselves, and the start of server and owners.
+the source Runs end. Left out, because they are no part of it: the trials, and the start of server and owners.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from records.appends import Append, Proposal
 from records.canonical import digest_bytes
 from records.errors import IntegrityError
 from records.flows import Transition
-from records.ids import EvidenceSnapshotId, RunId
+from records.ids import EvidenceSnapshotId
 from records.ingestion import CompletionStatus, WorkCompletion
 from records.knowledge import DistillationDecision
 from records.runtime import RunBody

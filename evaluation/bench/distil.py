@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,15 +60,15 @@ _QUIET_SECONDS: Final = 60.0
 MEANING: Final = {
     "experiences_per_s": "Experiences a second from evidence to completion; higher is better",
     "growth_20k_over_10k": "time of a sweep of twice as many by the time of this one; two is linear",
-    "distil_vs_raw_inserts": "time of the sweep by that of as many rows in as many commits, inserted raw; lower is better",
+    "distil_vs_raw_inserts": "time of the sweep by that of as many rows in as many raw commits; lower is better",
     "speedup_2_workers": "Experiences a second of the last stage, distillation, with two workers by those with one",
     "speedup_limit": "what two workers can bring at most: all that is not done by a worker is serial",
     "shares": "of the sweep's time: in Postgres, in pairing and judging, and all the rest",
     "stage_seconds": "seconds of each stage; the last but one holds the calls to workers, told as proposing",
-    "peak_rss_mb": "highest resident memory of each process, of readings after each group of appends; shared pages count "
-    "for each process that has them",
-    "raw_inserts": "rows of a hypothesis's size in one table with two indexes, one INSERT of many rows a commit; as many "
-    "rows as the sweep left in both databases, in as many commits as it made",
+    "peak_rss_mb": "highest resident memory of each process, of readings after each group of appends; pages that they "
+    "share count for each of them",
+    "raw_inserts": "rows of a hypothesis's size in one table with two indexes, one INSERT of many rows a commit; as "
+    "many rows as the sweep left in both databases, in as many commits as it made",
     "spread": "lowest and highest: the rate in each tenth of the distillation stage",
 }
 SERIAL: Final = (
@@ -279,7 +280,7 @@ def _raw_seconds(admin: Connection, rows: int, commits: int) -> float:
     payload = corpus.hypothesis(0).payload.decode()
     borders = [rows * at // commits for at in range(commits + 1)]
     begun = time.perf_counter()
-    for first, last in zip(borders[:-1], borders[1:], strict=True):
+    for first, last in pairwise(borders):
         raw.insert_many(range(first, last), payload)
     return time.perf_counter() - begun
 
