@@ -155,7 +155,7 @@ class Sweep:
         Raises:
             IntegrityError: something was refused, or an item has no completion in the end.
         """
-        runs = [_source(number) for number in range(-(-experiences // A_RUN))]
+        runs = [source_run(number) for number in range(-(-experiences // A_RUN))]
         for number, run in enumerate(runs):
             self.append(run, range(number * A_RUN, min((number + 1) * A_RUN, experiences)), experiences)
         self.memory.find()
@@ -231,7 +231,8 @@ class Sweep:
         yield advance
 
 
-def _source(number: int) -> RunBody:
+def source_run(number: int) -> RunBody:
+    """Return the specification of a Run that evidence comes from."""
     return RunBody(
         namespace=SPACE,
         run_kind="SCIENTIFIC",
