@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -70,32 +70,36 @@ class Spent:
             self.stages[stage] = self.stages.get(stage, 0.0) + time.perf_counter() - begun
 
 
-class Memory:
-    """The highest resident memory of each process that takes part, of readings between the groups of a sweep."""
+class Processes:
+    """What each process that takes part used: its highest resident memory, and its processor time.
+
+    Both are read between the groups of a sweep.
+    """
 
     def __init__(self, bench: Bench) -> None:
         """Look at nobody yet."""
         self._bench = bench
-        self._processes: dict[str, psutil.Process] = {"driver": psutil.Process()}
+        self._processes: dict[str, psutil.Process] = {}
+        self._before: dict[str, float] = {}
         self.peaks: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}
 
     def find(self) -> None:
-        """Find the owners and workers by their connections to the Ledger."""
+        """Find the owners and workers by their connections to the Ledger, and begin to count."""
         rows = self._bench.admin.execute(
             "SELECT DISTINCT application_name FROM pg_stat_activity WHERE application_name ~ %s", [_OWNERS]
         ).fetchall()
-        for (name,) in rows:
-            words = str(name).removeprefix("vrm ").split()
-            self._processes[f"{words[0]} {words[-1]}"] = psutil.Process(int(words[-1]))
+        words = [str(name).removeprefix("vrm ").split() for (name,) in rows]
+        found = {f"{each[0]} {each[-1]}": psutil.Process(int(each[-1])) for each in words}
+        self._processes = {"driver": psutil.Process()} | found
+        self._before = {name: _cpu_seconds(process) for name, process in self._processes.items()}
 
     def look(self) -> None:
-        """Read everybody's memory."""
+        """Read what everybody uses."""
         for name, process in self._processes.items():
-            try:
-                resident = process.memory_info().rss / _MEGABYTE
-            except psutil.NoSuchProcess:
-                continue
-            self.peaks[name] = max(self.peaks.get(name, 0.0), resident)
+            with suppress(psutil.NoSuchProcess):
+                self.peaks[name] = max(self.peaks.get(name, 0.0), process.memory_info().rss / _MEGABYTE)
+                self.seconds[name] = _cpu_seconds(process) - self._before[name]
 
 
 class Timed:
@@ -128,7 +132,7 @@ class Sweep:
 
     Attributes:
         spent: how long it took.
-        memory: how much it took.
+        processes: what it took of memory and processor time.
     """
 
     def __init__(self, bench: Bench, runtime: RuntimeReader, crew: Crew, told: Callable[[str, int, int], None]) -> None:
@@ -146,7 +150,7 @@ class Sweep:
             holder="bench",
         )
         self._campaigns = Campaigns(ports, POLICIES, PROFILE, SPACE)
-        self.spent, self.memory = Spent(), Memory(bench)
+        self.spent, self.processes = Spent(), Processes(bench)
         self._ticks: list[tuple[float, int]] = []
 
     def carry(self, experiences: int) -> None:
@@ -155,10 +159,10 @@ class Sweep:
         Raises:
             IntegrityError: something was refused, or an item has no completion in the end.
         """
+        self.processes.find()
         runs = [source_run(number) for number in range(-(-experiences // A_RUN))]
         for number, run in enumerate(runs):
             self.append(run, range(number * A_RUN, min((number + 1) * A_RUN, experiences)), experiences)
-        self.memory.find()
         with self.spent.timed("receipts and items"), self._bar("receipts and items", experiences) as advance:
             for run in runs:
                 _require(self._campaigns.ingest(run.id, advance))
@@ -167,6 +171,7 @@ class Sweep:
         self.distil(experiences)
         with self.spent.timed("end of source runs"):
             all_good(self._crew.run_owner.apply([completion(run.id) for run in runs]))
+        self.processes.look()
         self._checked(experiences)
 
     def append(self, run: RunBody, numbers: Sequence[int], total: int) -> None:
@@ -179,7 +184,7 @@ class Sweep:
                 records = [bundle_records(made.trial) for made in group]
                 appends = [Append.direct(Transition.APPEND_EVIDENCE, f"trial/{each[-1].id}", each) for each in records]
                 all_good(self._spine.direct(appends))
-                self.memory.look()
+                self.processes.look()
         self._told("evidence", numbers[-1] + 1, total)
 
     def distil(self, experiences: int) -> None:
@@ -225,10 +230,15 @@ class Sweep:
             done += count
             self._ticks.append((time.perf_counter(), done))
             self._told(what, done, total)
-            self.memory.look()
+            self.processes.look()
 
         self._ticks = [(time.perf_counter(), 0)]
         yield advance
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 def source_run(number: int) -> RunBody:

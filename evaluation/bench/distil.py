@@ -60,6 +60,8 @@ _QUIET_SECONDS: Final = 60.0
 MEANING: Final = {
     "experiences_per_s": "Experiences a second from evidence to completion; higher is better",
     "growth_20k_over_10k": "time of a sweep of twice as many by the time of this one; two is linear",
+    "cpu_growth_20k_over_10k": "the same of processor time of driver, owners and workers, which others at work on the "
+    "machine disturb less",
     "distil_vs_raw_inserts": "time of the sweep by that of as many rows in as many raw commits; lower is better",
     "speedup_2_workers": "Experiences a second of the last stage, distillation, with two workers by those with one",
     "speedup_limit": "what two workers can bring at most: all that is not done by a worker is serial",
@@ -113,6 +115,7 @@ class Measured:
     proposing: float
     rates: list[float]
     peaks: dict[str, float]
+    processor: dict[str, float]
     rows: int
     commits: int
     database: float
@@ -150,7 +153,8 @@ def _measured(experiences: int, told: Progress, *, workers: int = 2, check: bool
                 stages=dict(sweep.spent.stages),
                 proposing=sweep.spent.proposing,
                 rates=sweep.rates,
-                peaks=sweep.memory.peaks,
+                peaks=sweep.processes.peaks,
+                processor=sweep.processes.seconds,
                 rows=rows,
                 commits=commits,
                 database=active,
@@ -170,6 +174,7 @@ def _report(experiences: int, asked: Measured, double: Measured) -> dict[str, An
         "experiences": experiences,
         "experiences_per_s": significant(experiences / asked.seconds),
         "growth_20k_over_10k": significant(double.seconds / asked.seconds),
+        "cpu_growth_20k_over_10k": significant(sum(double.processor.values()) / sum(asked.processor.values())),
         "distil_vs_raw_inserts": significant(asked.seconds / asked.raw),
         "shares": {
             "statistics": significant(statistics),
@@ -177,6 +182,7 @@ def _report(experiences: int, asked: Measured, double: Measured) -> dict[str, An
             "database": significant(database),
         },
         "peak_rss_mb": {name: _rounded(each.peaks) for name, each in (("asked", asked), ("twice as many", double))},
+        "cpu_seconds": {name: _rounded(each.processor) for name, each in (("asked", asked), ("twice as many", double))},
         "seconds": [significant(asked.seconds), significant(double.seconds)],
         "stage_seconds": {
             name: _rounded(each.stages) | {"of which proposing": significant(each.proposing)}

@@ -175,7 +175,13 @@ def _print_distil(found: dict[str, Any]) -> None:
     show_title(out, f"Distillation in bulk: {found['experiences']} Experiences, then twice as many")
     low, high = found["spread"]["experiences_per_s"]
     out.print(f"{found['experiences_per_s']:g} Experiences a second; in the last stage {low:g} to {high:g}")
-    names = ("growth_20k_over_10k", "distil_vs_raw_inserts", "speedup_2_workers", "speedup_limit")
+    names = (
+        "growth_20k_over_10k",
+        "cpu_growth_20k_over_10k",
+        "distil_vs_raw_inserts",
+        "speedup_2_workers",
+        "speedup_limit",
+    )
     show_rows(out, ("ratio", "", "of what"), ((name, f"{found[name]:.3g}", found["meaning"][name]) for name in names))
     out.print(", ".join(f"{name} {share:.0%}" for name, share in found["shares"].items()), markup=False)
     show_rows(
