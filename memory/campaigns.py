@@ -199,7 +199,7 @@ class Campaigns:
             self._leasing.let_go(str(request.activity.id) for request in requests)
             failures += map(_judged, [*refused, *failed([str(request.item.id) for request in requests], answers)])
             progress(len(group))
-        self._complete()
+        self.complete()
         return failures
 
     def _commit(self, proposals: Sequence[Proposal]) -> list[AppendReceipt | VrmError]:
@@ -317,7 +317,7 @@ class Campaigns:
                 refused.append(Failure(str(item.id), taken.refused[assignment.activity_id]))
         return requests, refused
 
-    def _complete(self) -> None:
+    def complete(self) -> None:
         """Complete every Run whose Activity has committed, those of an earlier pass that was cut short included."""
         running = [run.id for run in self._ports.runtime.find(Machine.RUN, [Phase.RUNNING])]
         stored = self._ports.ledger.find("distillation-work-assignment", self._namespace, run_id=running)

@@ -157,6 +157,7 @@ class Sweep:
             self.buried |= job.dead_letters.bury(failures)
             job.failures += [each for each in failures if each.subject not in self.buried]
             hopeless |= {each.subject for each in failures if each.error.field == _OF_THE_RUN}
+        job.campaigns.complete()  # a driver may have ended between the last completion and the end of its Run
         return any(str(item.id) not in hopeless for item, _ in self.waiting())
 
     def _snapshot(self, pinned: Pinned) -> EvidenceSnapshotId:
