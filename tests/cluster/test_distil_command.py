@@ -43,6 +43,7 @@ class Product:
     def __init__(self, place: Installation, cluster: ClusterInfo, home: Path) -> None:
         """Work in `home`."""
         self._environment = os.environ | cluster.environment() | {
+            "RAY_ADDRESS": cluster.address,  # or it would start a cluster in its home, which outlives it
             "VRM_HOME": str(home),
             "VRM_LEDGER_DSN": place.ledger_database.app,
             "VRM_LEDGER_ADMIN_DSN": place.ledger_database.admin,
