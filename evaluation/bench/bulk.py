@@ -43,6 +43,7 @@ from store.runtime.port import RuntimeReader
 A_RUN: Final = 20 * studies.TRIALS
 """Experiences of one source Run."""
 _PARTS: Final = 10
+_PASSES: Final = 5
 _MEGABYTE: Final = 1e6
 _OWNERS: Final = "^vrm (coordinator|run-owner|lifecycle-head|distiller)"
 """The names under which owners and workers are connected; the last word of a name is the process."""
@@ -192,7 +193,11 @@ class Sweep:
         with self.spent.timed("snapshot"):
             snapshot = self._captured()
         with self.spent.timed("distillation"), self._bar("distillation", experiences) as advance:
-            _require(self._campaigns.distil(snapshot, Timed(self._crew.distillers, self.spent), advance))
+            for _ in range(_PASSES):  # workers that led one variant at the same time leave an item to the next pass
+                failures = self._campaigns.distil(snapshot, Timed(self._crew.distillers, self.spent), advance)
+                if not failures:
+                    break
+            _require(failures)
 
     @property
     def rates(self) -> list[float]:
