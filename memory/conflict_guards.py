@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from memory.guard_rules import Rules, first_broken, of, read, rejected
 from records.appends import Append
-from records.knowledge import EventType, GovernedRecord, LifecycleEvent, MemoryRelation, RelationKind
-from records.values import Disposition
+from records.knowledge import EventType, GovernedRecord, LifecycleEvent, MemoryRelation, RelationKind, cited
+from records.values import Grade
 from store.ledger.port import LedgerReader, Refusal
 
 
@@ -34,9 +34,8 @@ def _kept(reader: LedgerReader, append: Append, before: LifecycleEvent, event: L
     yield old is not None and new is not None, "the contested record or the one it replaces is not there"
     if old is None or new is None:
         return
-    yield _cited(old) <= _cited(new), "the contested record leaves out evidence of the one it replaces"
-    head = reader.variant_heads(append.namespace, [str(event.scope_variant_id)]).get(str(event.scope_variant_id))
-    if head is None or head.disposition == Disposition.CONTESTED:
+    yield cited(old) <= cited(new), "the contested record leaves out evidence of the one it replaces"
+    if old.strength.grade is Grade.CONTESTED:
         return
     pair = tuple(sorted((str(old.id), str(new.id))))
     told = [
@@ -45,7 +44,3 @@ def _kept(reader: LedgerReader, append: Append, before: LifecycleEvent, event: L
         if each.relation is RelationKind.CONTESTS
     ]
     yield any(told), "the contested record does not say which record it contests"
-
-
-def _cited(record: GovernedRecord) -> set[str]:
-    return {str(part) for link in record.links for part in (link.experience_id, link.comparator_id)}

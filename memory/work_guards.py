@@ -29,7 +29,7 @@ from records.ingestion import (
     WorkDisposition,
     WorkItem,
 )
-from records.knowledge import Candidate, DecisionKind, DistillationDecision, GovernedRecord, LifecycleEvent
+from records.knowledge import Candidate, DecisionKind, DistillationDecision, GovernedRecord, LifecycleEvent, cited
 from records.values import Disposition
 from store.ledger.port import LedgerReader, Refusal
 
@@ -173,10 +173,9 @@ def _founded(reader: LedgerReader, append: Append, batch: Batch) -> Rules:
     for candidate in candidates:
         yield candidate.evidence_snapshot_id == batch.evidence_snapshot_id, "the candidate is of another snapshot"
         yield members.issuperset(candidate.experience_ids), "the candidate rests on what the snapshot does not hold"
-    bodies = [candidate.links for candidate in candidates] + [record.links for record in of(append, GovernedRecord)]
-    for links in bodies:
-        ids = {part for link in links for part in (link.experience_id, link.comparator_id)}
-        yield bool(ids) and members.issuperset(ids), "its evidence is not in the snapshot"
+    rests: list[Candidate | GovernedRecord] = [*candidates, *of(append, GovernedRecord)]
+    for made in rests:
+        yield bool(made.links) and members >= cited(made), "its evidence is not in the snapshot"
 
 
 def _decided(append: Append) -> Rules:

@@ -207,6 +207,11 @@ class MemoryRecord(GovernedRecord):
         return self
 
 
+def cited(made: Candidate | GovernedRecord) -> set[str]:
+    """Return the ids of every Experience that a candidate or record rests on, changed and baseline."""
+    return {str(part) for link in made.links for part in (link.experience_id, link.comparator_id)}
+
+
 class EventType(StrEnum):
     """What a Knowledge Lifecycle Event does (spec 10)."""
 

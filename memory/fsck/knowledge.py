@@ -14,8 +14,18 @@ from memory.fsck.codes import Code
 from records.base import Record
 from records.flows import Transition
 from records.ingestion import Batch, EvidenceSnapshot, Report, WorkDisposition
-from records.knowledge import Candidate, DecisionKind, DistillationDecision, GovernedRecord, LifecycleEvent
-from records.values import Disposition
+from records.knowledge import (
+    Candidate,
+    DecisionKind,
+    DistillationDecision,
+    EventType,
+    GovernedRecord,
+    LifecycleEvent,
+    MemoryRelation,
+    RelationKind,
+    cited,
+)
+from records.values import Disposition, Grade
 from store.recent import Recent
 
 Fault = tuple[str, str]
@@ -42,7 +52,8 @@ class CommitCheck:
             if row.id in chunk.records and receipt and receipt.transition is Transition.COMMIT_DISTILLATION:
                 commits[row.permit_key][row.id] = chunk.records[row.id]
         for records in commits.values():
-            for key, met in (*self._founded(case, records), *_decided(records), *_covered(case, records)):
+            faults = (*self._founded(case, records), *_decided(records), *_covered(case, records))
+            for key, met in (*faults, *_contesting(case, records)):
                 case.findings.add(Code.KNOWLEDGE_UNFOUNDED, key, met)
 
     def _founded(self, case: Case, records: dict[str, Record]) -> Iterator[Fault]:
@@ -57,7 +68,7 @@ class CommitCheck:
                 yield key, f"its batch read {batch.evidence_snapshot_id}, it names {candidate.evidence_snapshot_id}"
         founded: list[tuple[str, Candidate | GovernedRecord]] = [*candidates.items(), *memories.items()]
         for key, made in founded:
-            named = {str(part) for link in made.links for part in (link.experience_id, link.comparator_id)}
+            named = cited(made)
             if isinstance(made, Candidate):
                 named |= {str(part) for part in made.experience_ids}
             if not named <= members or not made.links:
@@ -90,6 +101,27 @@ def _decided(records: dict[str, Record]) -> Iterator[Fault]:
         wanted, decided = _DECIDED.get(event.disposition), kinds.get(str(event.memory_id))
         if wanted is not None and decided is not wanted:
             yield key, f"{event.memory_id} becomes {event.disposition}, its decision is {decided}"
+
+
+def _contesting(case: Case, records: dict[str, Record]) -> Iterator[Fault]:
+    """Yield contested records that drop evidence of the one they replace, or do not say that they contest it."""
+    events, memories = only(records, LifecycleEvent), only(records, GovernedRecord)
+    told = {
+        frozenset((str(each.source_memory_id), str(each.target_memory_id)))
+        for each in only(records, MemoryRelation).values()
+        if each.relation is RelationKind.CONTESTS
+    }
+    for event in events.values():
+        ended, new = events.get(str(event.expected_prior)), memories.get(str(event.memory_id))
+        if event.event_type is not EventType.PROMOTED_CONTESTED or ended is None or new is None:
+            continue
+        old = case.read([str(ended.memory_id)], GovernedRecord).get(str(ended.memory_id))
+        if old is None:
+            continue  # a reference that leads nowhere is another check's finding
+        if not cited(old) <= cited(new):
+            yield str(new.id), f"it leaves out evidence of {old.id}, which it replaces"
+        if old.strength.grade is not Grade.CONTESTED and frozenset((str(old.id), str(new.id))) not in told:
+            yield str(new.id), f"it does not say that it contests {old.id}"
 
 
 def _covered(case: Case, records: dict[str, Record]) -> Iterator[Fault]:

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from memory import guards
+from memory.campaigns import Failure
 from memory.distillation.distiller import DistillationRequest
 from memory.evidence import Trial
+from memory.fsck import Code, fsck
 from records.appends import Proposal
 from records.base import Record
 from records.knowledge import DecisionKind, EventType, MemoryRelation, RelationKind
@@ -81,15 +84,30 @@ class TestTrueContradiction:
     def test_a_contested_record_that_hides_the_other_side_is_refused(self, stack: Stack, lacks: str) -> None:
         upheld(stack)
         before = heads(stack)
+        assert self.lie(stack, lacks)
+        assert heads(stack) == before
+        assert not [each for each in stack.load("memory-record") if each.strength.grade is Grade.CONTESTED]
+
+    @pytest.mark.parametrize("lacks", ["relation", "evidence"])
+    def test_the_integrity_check_finds_one_that_got_through(
+        self, stack: Stack, lacks: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        upheld(stack)
+        monkeypatch.setattr(guards, "guard_conflicts", lambda _reader, _append: None)
+        self.lie(stack, lacks)
+        hidden = next(each for each in stack.load("memory-record") if each.strength.grade is Grade.CONTESTED)
+        with stack.stores.ledger.reading() as reader:
+            report = fsck(reader, stack.stores.runtime, None)
+        assert Code.KNOWLEDGE_UNFOUNDED in {found.code for found in report.violations if found.record == hidden.id}
+
+    def lie(self, stack: Stack, lacks: str) -> list[Failure]:
+        """Distil evidence against the rule with a distiller that hides one side of it."""
         run_id = stack.admit("against")
         stack.evidence(seeds(stack, "against", TURNED, 4))
         stack.campaigns.ingest(run_id, quiet)
         stack.campaigns.project(quiet)
         liar = Unrelated(stack) if lacks == "relation" else Dishonest(stack, "memory-record", one_sided)
-        failures = stack.campaigns.distil(stack.capture(), liar, quiet)
-        assert failures
-        assert heads(stack) == before
-        assert not [each for each in stack.load("memory-record") if each.strength.grade is Grade.CONTESTED]
+        return stack.campaigns.distil(stack.capture(), liar, quiet)
 
 
 class Unrelated:

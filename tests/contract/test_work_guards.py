@@ -14,7 +14,7 @@ from records.errors import IdentityConflictError, StaleError
 from records.flows import Transition
 from records.ids import AssignmentId, BatchId, CandidateId, ExperienceId, MemoryId, WorkItemId
 from records.ingestion import AbandonedReceipt, DistillationReceipt, ExperienceReceipt, ReceiptDisposition, WorkOutcome
-from records.knowledge import DecisionKind
+from records.knowledge import DecisionKind, RelationKind
 from records.values import Disposition, ProofRef
 from tests.support.stack import GOOD, POLICIES, Stack, effects, quiet
 from tests.support.trials import digest
@@ -24,6 +24,9 @@ Distort = Callable[[Any, "Stack"], Any]
 pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
 )
+
+
+PAIR = ("source_memory_id", "target_memory_id")
 
 
 class Dishonest:
@@ -49,6 +52,8 @@ class Dishonest:
             if record.kind.noun == "distillation-report":
                 links |= {name: tuple(mended.get(each, each) for each in getattr(record, name))
                           for name in ("decision_ids", "memory_ids")}  # fmt: skip
+            if getattr(record, "relation", None) is RelationKind.CONTESTS:
+                links |= dict(zip(PAIR, sorted(links.get(name, getattr(record, name)) for name in PAIR), strict=True))
             changed = record.model_copy(update=links)
             if record.kind.noun == self.noun:
                 changed = self.distort(changed, self.stack)
