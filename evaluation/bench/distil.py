@@ -55,7 +55,8 @@ DEFAULT_EXPERIENCES: Final = 10_000
 LEAST: Final = studies.TRIALS
 SMALL: Final = 1000
 """Experiences of the sweeps with one and with two workers, if not fewer were asked for."""
-_QUIET_SECONDS: Final = 60.0
+_PATIENCE_SECONDS: Final = 180.0
+"""How long Ray may take to start, and a session to end, on a busy machine."""
 
 MEANING: Final = {
     "experiences_per_s": "Experiences a second from evidence to completion; higher is better",
@@ -219,7 +220,7 @@ def _cluster() -> Iterator[None]:
     folder = Path(tempfile.mkdtemp(prefix="vrm-bench-"))
     os.environ.setdefault("RAY_worker_niceness", "0")  # at Ray's own 15 owners starve on a busy machine
     try:
-        connect(start_local(folder / "ray", os.cpu_count() or 1, temp=folder / "r"))
+        connect(start_local(folder / "ray", os.cpu_count() or 1, temp=folder / "r", wait_seconds=_PATIENCE_SECONDS))
         yield
     finally:
         disconnect()
@@ -258,7 +259,7 @@ def _settled_seconds(admin: Connection) -> float:
         row = admin.execute(left).fetchone()
         return row is None or int(row[0]) > 0
 
-    Retrying(retry=retry_if_result(bool), stop=stop_after_delay(_QUIET_SECONDS), wait=wait_fixed(0.1))(are_left)
+    Retrying(retry=retry_if_result(bool), stop=stop_after_delay(_PATIENCE_SECONDS), wait=wait_fixed(0.1))(are_left)
     return _active_seconds(admin)
 
 
