@@ -252,7 +252,10 @@ class HeadHosts:
 
 
 class DistillerPool:
-    """Distillation workers; a task scope always goes to the same one, so a variant is never led twice at once."""
+    """Distillation workers, who work in parallel.
+
+    A task scope always goes to the same one, so a variant is never led twice at once.
+    """
 
     def __init__(self, workers: Sequence[Handle]) -> None:
         """Share the scopes among `workers`."""
@@ -263,11 +266,13 @@ class DistillerPool:
         shares: list[list[int]] = [[] for _ in self.workers]
         for place, request in enumerate(requests):
             shares[int(request.item.task_scope_id[-8:], 16) % len(self.workers)].append(place)
+        busy = [(worker, places) for worker, places in zip(self.workers, shares, strict=True) if places]
         found: dict[int, Proposal] = {}
-        for worker, places in zip(self.workers, shares, strict=True):
-            if places:
-                answers = worker.call("propose", [requests[place] for place in places])
-                found |= dict(zip(places, answers, strict=True))
+        with ThreadPoolExecutor(len(self.workers)) as threads:
+            asked = ((worker, [requests[place] for place in places]) for worker, places in busy)
+            answers = threads.map(lambda each: each[0].call("propose", each[1]), asked)
+            for (_, places), answered in zip(busy, answers, strict=True):
+                found |= dict(zip(places, answered, strict=True))
         return [found[place] for place in range(len(requests))]
 
 

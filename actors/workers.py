@@ -10,15 +10,13 @@ import numpy as np
 import ray
 
 from actors.settings import Settings, code_digest, now
-from memory.distillation.distiller import DistillationRequest, KnowledgeDistiller
-from memory.distillation.policies import Policies
+from memory.distillation.distiller import DistillationRequest
+from memory.distillation.pinned import PinnedDistillers
 from memory.index.embedding import Embedder, SentenceTransformerEmbedder
 from memory.recall.context import Recall
 from memory.recall.loaded import LoadedInput, UnusableInput
 from memory.recall.retriever import DecisionPointRetriever
 from memory.tokens import Tokenizer
-from policies.distillation_policy import distillation_policy
-from policies.lifecycle_policy import lifecycle_policy
 from policies.retrieval_policy import retrieval_policy
 from records.appends import Proposal
 from records.decisions import BlockedProposal, DecisionIntent, RecallRequest
@@ -37,13 +35,12 @@ class DistillationWorkerActor:
 
     def __init__(self, settings: Settings) -> None:
         """Open the Ledger to read."""
-        policies = Policies(distillation=distillation_policy(), lifecycle=lifecycle_policy())
-        self._distiller = KnowledgeDistiller(PostgresLedger(settings.ledger_dsn, "distiller"), policies, now)
+        self._distillers = PinnedDistillers(PostgresLedger(settings.ledger_dsn, "distiller"), now)
 
     @ray.method
     def propose(self, requests: Sequence[DistillationRequest]) -> list[Proposal]:
         """Return one proposal per request."""
-        return self._distiller.propose(requests)
+        return self._distillers.propose(requests)
 
     @ray.method(concurrency_group="health")
     def version(self) -> str:

@@ -29,6 +29,7 @@ from memory.leasing import Leasing
 from memory.ports import Clock, RunOwnerPort, all_good
 from memory.receipts import unreceipted
 from memory.spine import GROUP, Spine, chunks
+from memory.work_state import Waiting, Work, pinned_profile, unassigned, waiting, work_of
 from policies.bundles import NotABundle
 from records.appends import Append, AppendReceipt, Proposal
 from records.canonical import digest_bytes
@@ -49,10 +50,9 @@ from store.runtime.port import RuntimeReader
 
 BUDGET: Final = (BudgetLimit(resource=ATTEMPTS, limit=50),)
 """What a campaign begins with. A race for a head costs an attempt, so there are many."""
-_FOR_GOOD: Final = frozenset(
-    {NoCommitReason.CANONICAL_RECORD_CONFLICT.value, NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED.value}
-)
-"""Answers of the Ledger that the same item would get for ever."""
+_FOR_GOOD: Final = frozenset({NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED.value})
+"""Answers of the Ledger that the same item would get for ever. A record that is stored with other bytes is none of
+them: somebody else led a variant meanwhile, and what is proposed next rests on that Decision."""
 
 Progress = Callable[[int], None]
 Eligibility = tuple[ReceiptDisposition, tuple[str, ...]]
@@ -156,19 +156,21 @@ class Campaigns:
 
     def unassigned(self) -> list[WorkItem]:
         """Return the items without an assignment, in journal order."""
-        assigned = self._items_of("distillation-work-assignment")
-        return [item for item in self._items() if str(item.id) not in assigned]
+        return unassigned(self._work())
 
     def project(self, progress: Progress) -> list[Failure]:
         """Admit a campaign for every unassigned item and assign it."""
         failures: list[Failure] = []
         for group in chunks(self.unassigned(), GROUP):
-            ids, runs = [str(item.id) for item in group], [campaign_run(item, self._profile) for item in group]
-            self._ports.artifacts.publish_many([manifest(item, self._profile) for item in group])
+            profiles = [self._profile_of(item) for item in group]
+            runs = [campaign_run(item, profile) for item, profile in zip(group, profiles, strict=True)]
+            manifests = [manifest(item, profile) for item, profile in zip(group, profiles, strict=True)]
+            self._ports.artifacts.publish_many(manifests)
             all_good(self._ports.owner.apply([campaign_admission(run, self._budget) for run in runs]))
             assigned = self._ports.spine.direct(
                 [assigning(run, item.created_at) for run, item in zip(runs, group, strict=True)]
             )
+            ids = [str(item.id) for item in group]
             failures += failed(ids, assigned)
             done = [place for place, answer in enumerate(assigned) if not isinstance(answer, VrmError)]
             activated = self._ports.owner.apply([activation(runs[place].id) for place in done])
@@ -176,29 +178,28 @@ class Campaigns:
             progress(len(group))
         return failures
 
-    def waiting(self) -> list[tuple[WorkItem, WorkAssignment]]:
+    def waiting(self) -> list[Waiting]:
         """Return the assigned items without a completion, in journal order."""
-        done = self._items_of("distillation-work-completion")
-        stored = self._ports.ledger.find("distillation-work-assignment", self._namespace)
-        loaded = (item.load() for item in stored)
-        assigned = {str(item.work_item_id): item for item in loaded if isinstance(item, WorkAssignment)}
-        return [
-            (item, assigned[str(item.id)])
-            for item in self._items()
-            if str(item.id) in assigned and str(item.id) not in done
-        ]
+        return waiting(self._work())
 
-    def distil(self, snapshot_id: EvidenceSnapshotId, distiller: DistillerPort, progress: Progress) -> list[Failure]:
-        """Lease, propose and commit every waiting item against one snapshot."""
+    def distil(
+        self,
+        snapshot_id: EvidenceSnapshotId,
+        distiller: DistillerPort,
+        progress: Progress,
+        items: Sequence[Waiting] | None = None,
+    ) -> list[Failure]:
+        """Lease, propose and commit every waiting item, or those given, against one snapshot."""
         failures: list[Failure] = []
-        for group in chunks(self.waiting(), GROUP):
+        for group in chunks(self.waiting() if items is None else items, GROUP):
             requests, refused = self._lease(group, snapshot_id)
             proposals = distiller.propose(requests)
             self._leasing.keep()  # what was lost meanwhile is refused by its fence
             answers = self._commit(proposals)
+            self._leasing.let_go(str(request.activity.id) for request in requests)
             failures += map(_judged, [*refused, *failed([str(request.item.id) for request in requests], answers)])
             progress(len(group))
-        self._complete()
+        self.complete()
         return failures
 
     def _commit(self, proposals: Sequence[Proposal]) -> list[AppendReceipt | VrmError]:
@@ -301,7 +302,7 @@ class Campaigns:
         )
 
     def _lease(
-        self, group: Sequence[tuple[WorkItem, WorkAssignment]], snapshot_id: EvidenceSnapshotId
+        self, group: Sequence[Waiting], snapshot_id: EvidenceSnapshotId
     ) -> tuple[list[DistillationRequest], list[Failure]]:
         """Lease what can be leased; what is committing or another's waits a pass."""
         taken = self._leasing.take([assignment.activity_id for _, assignment in group])
@@ -316,7 +317,7 @@ class Campaigns:
                 refused.append(Failure(str(item.id), taken.refused[assignment.activity_id]))
         return requests, refused
 
-    def _complete(self) -> None:
+    def complete(self) -> None:
         """Complete every Run whose Activity has committed, those of an earlier pass that was cut short included."""
         running = [run.id for run in self._ports.runtime.find(Machine.RUN, [Phase.RUNNING])]
         stored = self._ports.ledger.find("distillation-work-assignment", self._namespace, run_id=running)
@@ -326,13 +327,14 @@ class Campaigns:
         for group in chunks(done, GROUP):
             all_good(self._ports.owner.apply([completion(run_id) for run_id in group]))
 
-    def _items(self) -> list[WorkItem]:
-        loaded = (stored.load() for stored in self._ports.ledger.find("distillation-work-item", self._namespace))
-        return [item for item in loaded if isinstance(item, WorkItem)]
+    def _work(self) -> list[Work]:
+        return work_of(self._ports.ledger, self._namespace)
 
-    def _items_of(self, noun: str) -> set[str]:
-        loaded = (stored.load() for stored in self._ports.ledger.find(noun, self._namespace))
-        return {str(getattr(record, "work_item_id", "")) for record in loaded}
+    def _profile_of(self, item: WorkItem) -> CampaignProfile:
+        """Return the profile that an item pins, which need not be the one under which items are queued now."""
+        if item.campaign_profile_digest == self._profile.canonical_digest:
+            return self._profile
+        return pinned_profile(self._ports.artifacts, item)
 
 
 def _judged(failure: Failure) -> Failure:

@@ -23,7 +23,7 @@ from memory.admission import require_admitted
 from memory.assignments import unproved
 from memory.derive import derive
 from memory.guard_rules import of
-from memory.guards import GUARDS
+from memory.guards import GUARDS, foreseen
 from memory.handoffs import guard_retired, retired_attempts
 from memory.ports import Fence
 from memory.proofs import require_authority, require_proofs
@@ -98,7 +98,11 @@ class CommitCoordinator:
         self, prepared: Sequence[Append | VrmError], over: frozenset[str] = frozenset()
     ) -> list[AppendReceipt | VrmError]:
         requests = [
-            Request(item, guard_retired if item.permit_key in over else GUARDS.get(item.transition, no_guard))
+            Request(
+                item,
+                guard_retired if item.permit_key in over else GUARDS.get(item.transition, no_guard),
+                foreseen(item),
+            )
             for item in prepared
             if not isinstance(item, VrmError)
         ]

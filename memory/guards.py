@@ -13,7 +13,7 @@ from memory.conflict_guards import guard_conflicts
 from memory.erasure_guards import guard_begin, guard_close
 from memory.guard_rules import Rules, first_broken, held, of, precondition, read, rejected
 from memory.retention import check_input, revoked
-from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_give_up, guard_receipt
+from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_give_up, guard_receipt, rests_on
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
 from records.appends import Append, Head, StoredRecord
@@ -252,6 +252,11 @@ def _lifecycle_head(head: Head) -> LifecycleHead:
         disposition=Disposition(head.disposition),
         length=head.version,
     )
+
+
+def foreseen(append: Append) -> tuple[str, ...]:
+    """Name the records that the guard of an append will ask for, where a group of appends asks for many."""
+    return tuple(rests_on(append)) if append.transition is Transition.COMMIT_DISTILLATION else ()
 
 
 GUARDS: Final[dict[Transition, Guard]] = {

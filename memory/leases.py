@@ -70,6 +70,12 @@ def admission(body: RunBody, slots: Iterable[str], budget: Iterable[BudgetLimit]
     return Command(key=(Machine.RUN, run_id), creates=(run, *activities))
 
 
+def attempts_left(run: Subject) -> int | None:
+    """Return how often Activities of a Run may still be leased; None if nothing limits it."""
+    line = next((each for each in RunFacts.load(run.facts).budget if each.resource == ATTEMPTS), None)
+    return None if line is None or line.limit is None else line.limit - line.spent
+
+
 def spending(run_id: RunId, key: str, amounts: Mapping[str, int]) -> Command:
     """Charge resources to a Run for what `key` names; again it is a replay."""
     charges = tuple(

@@ -11,7 +11,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memory.leases import LEASE_SECONDS, is_held, later, lease_of, leases, renewals
@@ -61,6 +61,11 @@ class Leasing:
     def held(self, activity_id: str) -> Subject | None:
         """Return an Activity as it was when its lease was taken or renewed, if that was done here."""
         return self._held.get(activity_id)
+
+    def let_go(self, activity_ids: Iterable[str]) -> None:
+        """Forget Activities that are worked on no more; what is open of them is taken anew."""
+        for activity_id in activity_ids:
+            self._held.pop(activity_id, None)
 
     def keep(self) -> list[StaleError]:
         """Renew what is in the second half of its time, and return what was lost; what was committed is let go."""

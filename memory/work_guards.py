@@ -10,10 +10,12 @@ Rules kept here:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from memory.guard_rules import Rules, first_broken, held, of, precondition, read, rejected
-from records.appends import Append
+from records.appends import Append, StoredRecord
 from records.ingestion import (
     AbandonedReceipt,
     Batch,
@@ -31,6 +33,7 @@ from records.knowledge import Candidate, DecisionKind, DistillationDecision, Gov
 from records.values import Disposition
 from store.ledger.port import LedgerReader, Refusal
 
+_NONE: Final[frozenset[str]] = frozenset()
 _WITHOUT_PROOF: Final = frozenset({ReceiptDisposition.DEFERRED, ReceiptDisposition.NOT_REQUIRED})
 _DECIDED: Final = {
     Disposition.PROVISIONAL: DecisionKind.PROMOTED_PROVISIONAL,
@@ -112,6 +115,23 @@ def guard_completion(reader: LedgerReader, append: Append) -> Refusal | None:
     return None
 
 
+def rests_on(append: Append) -> Iterator[str]:
+    """Name what a completion is checked against; see `store.ledger.port.Request`."""
+    for batch in of(append, Batch):
+        yield from (batch.work_item_id, batch.assignment_id)
+        if any(of(append, Candidate)):
+            yield batch.evidence_snapshot_id
+    for report in of(append, Report):
+        yield from report.decision_ids
+
+
+@lru_cache(maxsize=4)
+def _members(snapshot: StoredRecord) -> frozenset[str]:
+    """Return the members of a snapshot; it is read once, however many rules are drawn from it."""
+    record = snapshot.load()
+    return frozenset(each.experience_id for each in record.members) if isinstance(record, EvidenceSnapshot) else _NONE
+
+
 def _placed(reader: LedgerReader, completion: WorkCompletion, batch: Batch) -> Rules:
     item = read(reader, batch.work_item_id, WorkItem)
     assignment = read(reader, batch.assignment_id, WorkAssignment)
@@ -148,8 +168,8 @@ def _founded(reader: LedgerReader, append: Append, batch: Batch) -> Rules:
     candidates = list(of(append, Candidate))
     if not candidates:
         return
-    snapshot = read(reader, batch.evidence_snapshot_id, EvidenceSnapshot)
-    members = {member.experience_id for member in snapshot.members} if snapshot else set()
+    snapshot = reader.get(batch.evidence_snapshot_id)
+    members = _NONE if snapshot is None else _members(snapshot)
     for candidate in candidates:
         yield candidate.evidence_snapshot_id == batch.evidence_snapshot_id, "the candidate is of another snapshot"
         yield members.issuperset(candidate.experience_ids), "the candidate rests on what the snapshot does not hold"

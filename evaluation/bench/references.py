@@ -23,7 +23,7 @@ _MADE: Final = (
 
 
 class RawInserts:
-    """One row, one commit."""
+    """One row, one commit; or many rows of one payload."""
 
     def __init__(self, admin: Connection) -> None:
         """Make the table."""
@@ -34,6 +34,13 @@ class RawInserts:
     def insert(self, number: int, record_id: str, payload: str) -> None:
         """Write one row durably."""
         self._admin.execute("INSERT INTO bench_reference.rows VALUES (%s, %s, %s)", [record_id, number, payload])
+
+    def insert_many(self, numbers: range, payload: str) -> None:
+        """Write many rows durably, in one statement and one commit."""
+        self._admin.execute(
+            "INSERT INTO bench_reference.rows SELECT 'raw:' || at, at, %s FROM generate_series(%s::bigint, %s) AS at",
+            [payload, numbers.start, numbers.stop - 1],
+        )
 
 
 def event_recorder(bench: Bench) -> Callable[[bytes], None] | None:

@@ -248,7 +248,7 @@ class _Some(Campaigns):
 
     def waiting(self) -> list[tuple[WorkItem, WorkAssignment]]:
         found = super().waiting()
-        items = self._items()
+        items = [work.item for work in self._work()]
         return found if self.place is None else [each for each in found if each[0] == items[self.place]]
 
 

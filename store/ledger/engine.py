@@ -58,6 +58,9 @@ class LedgerTransaction(LedgerReader, Protocol):
     def stored(self, record_ids: Iterable[str]) -> dict[str, tuple[int, str]]:
         """Return position and payload digest of records; one that is left out cannot be written a second time."""
 
+    def foresee(self, record_ids: Iterable[str]) -> None:
+        """Be told which records will be asked for; they may be read now, all at once."""
+
     def savepoint(self) -> AbstractContextManager[object]:
         """Undo what happened inside if it ends with an error."""
 
@@ -148,6 +151,9 @@ class _Group:
             for key, receipt in self.transaction.answered(name, keys).items():
                 self.receipts[name, key] = receipt
         self.known = self.transaction.stored({record_id for request in group for record_id in request.append.ids})
+        foreseen = {record_id for request in group for record_id in request.foreseen}
+        if foreseen:
+            self.transaction.foresee(foreseen)
 
     def save_all(self) -> None:
         """Write where the journals stand."""

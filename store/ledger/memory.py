@@ -138,6 +138,9 @@ class MemoryTransaction(MemoryReader):
         """Return position and payload digest of those records that exist."""
         return {each: self._state.digests[each] for each in record_ids if each in self._state.digests}
 
+    def foresee(self, record_ids: Iterable[str]) -> None:
+        """Read nothing: everything is at hand."""
+
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """Undo what happened inside if it ends with an error."""

@@ -121,10 +121,15 @@ def no_guard(_reader: LedgerReader, _append: Append) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """One logical append with the guard that is asked inside its transaction."""
+    """One logical append with the guard that is asked inside its transaction.
+
+    `foreseen` are records that the guard will ask for, which an adapter may read at once for a whole group. It changes
+    no answer: a record that exists stays as it is, and one that is not there yet is asked for again.
+    """
 
     append: Append
     guard: Guard = no_guard
+    foreseen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

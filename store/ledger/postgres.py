@@ -65,7 +65,8 @@ class PostgresLedger(PostgresReader):
     ) -> list[AppendReceipt | VrmError]:
         """Carry out a group in one pipeline; how it went decides whether the next one trusts memory, too."""
         trusting, self._trusting = self._trusting, False
-        transaction = TrustingTransaction(pipeline, self._remembered) if trusting else PostgresTransaction(pipeline)
+        kind = TrustingTransaction if trusting else PostgresTransaction
+        transaction = kind(pipeline, self._remembered)
         try:
             answers = commit_together(transaction, fences, group)
             transaction.finish()
@@ -83,7 +84,7 @@ class PostgresLedger(PostgresReader):
     ) -> list[AppendReceipt | VrmError]:
         """Carry out a group in which a request fails; each of the others is written all the same."""
         with opened(pipeline.connection, SCHEMA):
-            transaction = PostgresTransaction(pipeline, begun=True)
+            transaction = PostgresTransaction(pipeline, self._remembered, begun=True)
             answers = commit_group(transaction, fences, group)
             transaction.settle()
         self._remembered.learn(transaction.met)

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from records.appends import AppendReceipt, NamespaceHead
+from records.appends import AppendReceipt, NamespaceHead, StoredRecord
 from records.errors import IntegrityError
 from records.knowledge import GENESIS, HeadMove
 from store import owners
@@ -37,6 +37,9 @@ from store.recent import Recent
 
 _KEPT: Final = 10_000
 """Records whose place in the journal is remembered; the least recently used are forgotten first."""
+
+_READ: Final = 512
+"""Records read for guards that are remembered; among them is the snapshot of a sweep, which may be large."""
 
 _FEW: Final = 4
 """Rows of a table from which on one statement for all of them costs less than one for each (docs/performance.md)."""
@@ -55,10 +58,12 @@ class Remembered:
     Attributes:
         heads: where the journals stand that it wrote to; worth nothing once a commit has failed.
         records: position and payload digest of records; true for ever, since records stay as they are.
+        read: records that were read for guards; as true.
     """
 
     heads: dict[str, NamespaceHead] = field(default_factory=dict)
     records: Recent[str, tuple[int, str]] = field(default_factory=lambda: Recent(_KEPT))
+    read: Recent[str, StoredRecord] = field(default_factory=lambda: Recent(_READ))
 
     def learn(self, records: dict[str, tuple[int, str]]) -> None:
         """Remember records, and forget the least recently used beyond the limit."""
@@ -84,9 +89,12 @@ class PostgresTransaction(LedgerQuestions):
         met: position and payload digest of the records that it asked for and that were there already.
     """
 
-    def __init__(self, pipeline: Pipeline, *, begun: bool = False) -> None:
+    def __init__(self, pipeline: Pipeline, remembered: Remembered, *, begun: bool = False) -> None:
         """Work on the pipeline's connection; `begun` says whether its transaction is open already."""
         self._pipeline = pipeline
+        self._read = remembered.read
+        self._foreseen: dict[str, StoredRecord] = {}
+        self._placed: dict[str, Placed] = {}
         self._connection = pipeline.connection
         self._begun = begun
         self._rows_of: dict[sa.Table, list[Sequence[Any]]] = {}
@@ -182,15 +190,34 @@ class PostgresTransaction(LedgerQuestions):
         self.met = {str(row[0]): (int(row[1] or 0), str(row[2])) for row in rows}
         return dict(self.met)
 
+    def foresee(self, record_ids: Iterable[str]) -> None:
+        """Read records that will be asked for, before this transaction writes anything: so what is found stays."""
+        wanted = set(record_ids)
+        self._foreseen = {each: self._read[each] for each in wanted & self._read.keys()}
+        missing = wanted - self._foreseen.keys()
+        self._foreseen |= super().get_many(missing) if missing else {}
+        for record_id, stored in self._foreseen.items():
+            self._read.put(record_id, stored)
+
+    def get_many(self, record_ids: Iterable[str]) -> dict[str, StoredRecord]:
+        """Return the records among `record_ids` that exist; those foreseen, or written here, are at hand."""
+        wanted = list(record_ids)
+        held = {each: self._foreseen[each] for each in wanted if each in self._foreseen}
+        held |= {each: _stored(self._placed[each]) for each in wanted if each in self._placed}
+        missing = [each for each in wanted if each not in held]
+        return held | super().get_many(missing) if missing else held
+
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """Undo what happened inside if it ends with an error."""
         self.settle()
+        before = dict(self._placed)
         with self._connection.transaction():
             try:
                 yield
                 self.settle()
             except BaseException:
+                self._placed = before
                 self._rows_of.clear()
                 self._awaited.clear()
                 self._pipeline.abandon()
@@ -214,6 +241,7 @@ class PostgresTransaction(LedgerQuestions):
                     self._add(CHILD_TABLES[table], (row.id, ordinal, *rest))
             self._add(JOURNAL, row)
             self.written[row.id] = (row.position, row.payload_digest)
+            self._placed[row.id] = Placed(record, row)
 
     def insert_receipt(self, receipt: AppendReceipt) -> None:
         """Write the receipt of a permit."""
@@ -256,7 +284,7 @@ class TrustingTransaction(PostgresTransaction):
 
     def __init__(self, pipeline: Pipeline, remembered: Remembered) -> None:
         """Work on the pipeline's connection, which has no transaction open."""
-        super().__init__(pipeline)
+        super().__init__(pipeline, remembered)
         self._remembered = remembered
         self._fence: tuple[str, int] | None = None
         self._trusted: dict[str, tuple[str, int, str]] = {}  # epoch and chain digest that each journal must stand at
@@ -309,6 +337,13 @@ class TrustingTransaction(PostgresTransaction):
     def stored(self, record_ids: Iterable[str]) -> dict[str, tuple[int, str]]:
         """Return what is remembered of the records, and take the others for new."""
         return self._remembered.known(record_ids)
+
+
+def _stored(placed: Placed) -> StoredRecord:
+    record, row = placed
+    return StoredRecord(
+        noun=row.noun, id=row.id, namespace=row.namespace, position=row.position, payload=record.payload.decode()
+    )
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 from records.errors import IntegrityError, VrmError
 from records.runtime import Applied, Command, Subject
-from records.states import Machine, Phase
+from records.states import Machine, Phase, phases_of
 from store.database import connect
 from store.ledger.port import Epoch, fenced
 from store.owners import Writer
@@ -63,6 +63,8 @@ class PostgresRuntimeReader:
         conditions: list[str] = []
         values: list[list[str]] = []
         wanted = [phase.value for phase in phases]
+        if run_id is not None and not wanted:
+            wanted = [phase.value for phase in phases_of(machine)]  # the index begins with the phase
         if wanted:
             values.append(wanted)
             conditions.append(f"phase = ANY(${len(values)})")

@@ -53,7 +53,7 @@ def compiled(job: Job) -> StoredProcedure:
     catalog = load_catalog(CATALOG)
     run_id = run_study(job, STUDY, catalog, contract_of(job.namespace, catalog.domain))
     steps.ingest(job, [run_id])
-    steps.distil(job, steps.capture(job))
+    steps.distil(job)
     steps.close_run(job, run_id, SLOT)
     with job.stores.ledger.reading() as reader:
         (found,) = stored_procedures(reader, job.namespace, every=False)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from memory.assignments import activation
 from memory.campaigns import Failure
-from memory.dead_letters import DeadLetters
+from memory.dead_letters import DeadLetter, DeadLetters, dead_letters
+from memory.distillation.distiller import KnowledgeDistiller
 from memory.leases import ATTEMPTS, completion
 from memory.ports import all_good
 from memory.work_closure import closure_completion
+from memory.work_state import work_of
 from records.appends import Proposal
 from records.control import BudgetLimit, CampaignEnd, ControlCause
 from records.errors import (
@@ -23,9 +26,10 @@ from records.ingestion import CompletionStatus
 from records.outcomes import NoCommitReason
 from records.runtime import activity_id
 from records.states import Machine, Phase
-from tests.support.stack import Stack, effects, quiet
+from tests.support.stack import POLICIES, Stack, effects, quiet
 from tests.support.stack_campaigns import UNASSIGNED, Campaign, campaign, giving_up
 from tests.support.stack_control import checked, closure, commands, run_of, stop
+from tests.support.stores import ticking_clock
 
 pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
@@ -176,6 +180,43 @@ class TestDeadLetters:
         event = closure(stack)._event(made.run)
         assert event.cause is ControlCause.WORK_REJECTED
         assert "AUTHORIZED_PAYLOAD_REJECTED" in event.detail
+        (letter,) = letters(stack)
+        assert (letter.work_item_id, letter.experience_id) == (made.item.id, made.item.experience_id)
+        assert (letter.run_id, letter.at, letter.cause) == (made.run_id, event.at, ControlCause.WORK_REJECTED)
+        assert letter.detail == event.detail
+        assert letter.decisions == ()
+
+    def test_what_is_given_up_is_named_with_the_decisions_that_rest_on_its_evidence(self, stack: Stack) -> None:
+        """Another item of the comparison carries it: nothing that was learned is lost with a dead letter."""
+        source = stack.admit("source")
+        stack.evidence(effects(stack, "source", {"a": 0.05, "b": 0.05, "c": 0.05}))
+        assert not stack.campaigns.ingest(source, quiet)
+        assert not stack.campaigns.project(quiet)
+        given_up, *others = stack.campaigns.waiting()
+        lost = Failure(str(given_up[0].id), StaleError("head", "moved", "no more"), ControlCause.RETRY_EXHAUSTED)
+        assert _dead_letters(stack).bury([lost]) == {given_up[0].id: Phase.FAILED}
+        assert not stack.campaigns.distil(stack.capture(), stack.distiller, quiet, others)
+        assert not stack.campaigns.waiting()
+        (letter,) = letters(stack)
+        decided = [each.id for each in stack.load("distillation-decision")]
+        assert list(letter.decisions) == decided
+        assert len(decided) == 1
+        assert "another Experience" in letter.remedy
+        assert not checked(stack).violations
+
+    def test_a_record_that_somebody_else_wrote_meanwhile_is_no_reason_to_give_up(self, stack: Stack) -> None:
+        """Two drivers lead a variant whose Decision makes no event: the second finds the first one's Decision."""
+        source = stack.admit("source")
+        stack.evidence(effects(stack, "source", {"a": 0.0, "b": 0.001, "c": -0.001, "d": 0.0}))
+        assert not stack.campaigns.ingest(source, quiet)
+        assert not stack.campaigns.project(quiet)
+        snapshot, (first, second, *_) = stack.capture(), stack.campaigns.waiting()
+        late = _Overtaken(stack, lambda: stack.campaigns.distil(snapshot, stack.distiller, quiet, [second]))
+        (failure,) = stack.campaigns.distil(snapshot, late, quiet, [first])
+        assert (failure.error.value, failure.hopeless) == ("CANONICAL_RECORD_CONFLICT", None)
+        assert not stack.campaigns.distil(snapshot, stack.distiller, quiet)
+        assert not stack.campaigns.waiting()
+        assert len(stack.load("distillation-decision")) == 1
 
     def test_too_often(self, stack: Stack) -> None:
         stack.campaigns._budget = (BudgetLimit(resource=ATTEMPTS, limit=2),)
@@ -267,6 +308,24 @@ class _Late:
     def propose(self, requests: Any) -> list[Proposal]:
         proposals = self._stack.distiller.propose(requests)
         return [each.model_copy(update={"fence": each.fence - 1}) for each in proposals]
+
+
+class _Overtaken:
+    """A distiller that is overtaken after it has proposed."""
+
+    def __init__(self, stack: Stack, meanwhile: Callable[[], object]) -> None:
+        self._stack, self._meanwhile = stack, meanwhile
+
+    def propose(self, requests: Any) -> list[Proposal]:
+        proposals = KnowledgeDistiller(self._stack.stores.ledger, POLICIES, ticking_clock()).propose(requests)
+        self._meanwhile()
+        return proposals
+
+
+def letters(stack: Stack) -> list[DeadLetter]:
+    """Return the dead letters of the namespace."""
+    ledger = stack.stores.ledger
+    return dead_letters(ledger, stack.stores.artifacts, stack.namespace, work_of(ledger, stack.namespace))
 
 
 def _spoiled(proposal: Proposal) -> Proposal:

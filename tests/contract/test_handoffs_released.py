@@ -102,7 +102,7 @@ class TestRelease:
         assert not scene.stack.campaigns.project(lambda _done: None)
         self.kept(scene, Kept.NO_COMPLETION)
         snapshot = scene.stack.capture()
-        scene.stack.campaigns._complete = lambda: None  # type: ignore[method-assign]
+        scene.stack.campaigns.complete = lambda: None  # type: ignore[method-assign]
         assert not scene.stack.campaigns.distil(snapshot, scene.stack.distiller, lambda _done: None)
         self.kept(scene, Kept.CAMPAIGN_RUN_OPEN)
         scene.stack = Stack(stack.stores, stack.namespace)

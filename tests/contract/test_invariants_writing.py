@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from memory.assignments import campaign_admission, campaign_run
 from memory.campaigns import CampaignPorts, Campaigns
 from memory.derive import profile_owner
 from memory.evidence import bundle_records, resolve_bundles
@@ -259,8 +260,10 @@ class TestVrmW09:
         rival = Campaigns(ports, POLICIES, other, stack.namespace)
         rival.unassigned = lambda: items  # type: ignore[method-assign]
         before = stack.state()
-        with pytest.raises(IdentityConflictError):
-            rival.project(quiet)
+        assert not rival.project(quiet)
+        assert stack.state() == before
+        (refused,) = stack.owner.apply([campaign_admission(campaign_run(items[0], other))])
+        assert isinstance(refused, IdentityConflictError)
         assert stack.state() == before
 
     def test_vrm_w09_the_source_run_gets_no_new_activity(self, stack: Stack) -> None:

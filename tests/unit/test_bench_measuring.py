@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.bench import corpus
+from evaluation.bench import corpus, studies
 from evaluation.bench.measuring import Alternative, Ratio, Timings, significant, take_turns
+from memory.evidence import bundle_records
 from policies.bundles import cross_validate
+from policies.contrasts import tabulate
+from policies.distillation_policy import distillation_policy
+from policies.distiller import judge
 from records.canonical import digest_bytes
 from records.evidence import Experience, VerifiedEvidenceBundle
-from records.ids import EvidenceSnapshotId
+from records.ids import EvidenceSnapshotId, RunId
+from records.knowledge import DecisionKind
+from records.values import ActionKind
 from vrm.cli.app import app
 
 
@@ -75,7 +82,8 @@ def test_made_up_texts_use_the_words_of_the_catalog() -> None:
 
 @pytest.mark.parametrize(("command", "option", "field"), [("ledger", "--appends", "appends"),
                                                           ("recall", "--records", "records"),
-                                                          ("protocol", "--decisions", "decisions")])  # fmt: skip
+                                                          ("protocol", "--decisions", "decisions"),
+                                                          ("distil", "--experiences", "experiences")])  # fmt: skip
 def test_too_few_operations_are_refused_before_anything_is_started(command: str, option: str, field: str) -> None:
     result = CliRunner().invoke(app, ["bench", command, option, "1", "--json"])
     assert result.exit_code == 2
@@ -92,3 +100,20 @@ def test_help_loads_neither_stores_nor_libraries() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_made_up_studies_cross_validate_and_their_verdicts_differ() -> None:
+    """In every study the first change and the second are told apart from the third and the fourth."""
+    bundles = []
+    for number in range(2 * studies.TRIALS):
+        records = bundle_records(studies.trial(number, RunId.derive({"bench": 1})).trial)
+        found = cross_validate(records[-1], {str(each.id): each for each in records})  # type: ignore[arg-type]
+        assert isinstance(found, VerifiedEvidenceBundle)
+        bundles.append(found)
+    policy = distillation_policy()
+    verdicts = judge(tabulate(bundles, policy), policy).values()
+    assert Counter(each.verdict.decision for each in verdicts) == {
+        DecisionKind.PROMOTED_ACTIVE: 4, DecisionKind.REJECTED: 2, DecisionKind.DEFERRED: 2,
+    }  # fmt: skip
+    actions = [each.verdict.action for each in verdicts if each.verdict.action]
+    assert Counter(actions) == {ActionKind.AVOID: 3, ActionKind.RECOMMEND: 1}

@@ -191,3 +191,15 @@ class TestDrivers:
         (tmp_path / "file").write_text("")
         with pytest.raises(UnavailableError), driver(tmp_path / "file" / "drivers"):
             pass
+
+
+def test_what_was_let_go_is_neither_renewed_nor_told_of(desk: Desk) -> None:
+    first, second = desk.ids
+    desk.anna.take(desk.ids).require_all()
+    desk.anna.let_go([first, "unknown"])
+    assert (desk.anna.held(first), desk.anna.held(second) is None) == (None, False)
+    desk.wait(HALF)
+    assert desk.anna.keep() == []
+    desk.wait(HALF)
+    assert desk.berta.take([first]).held.keys() == {first}, "its deadline is over, for nobody renewed it"
+    assert desk.berta.take([second]).refused.keys() == {second}

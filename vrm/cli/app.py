@@ -8,6 +8,7 @@ from vrm.cli import (
     audit,
     bench,
     chaos,
+    distil,
     erase,
     evaluate,
     fsck,
@@ -49,7 +50,6 @@ app = typer.Typer(
 app.command("up", short_help="Start Postgres and Ray, or find them running.")(services.up)
 app.command("down", short_help="Stop what `vrm up` or `vrm run` started; nothing is lost.")(services.down)
 app.command("run", short_help="Run one round: experiments, rules, decisions, report.")(run.run)
-app.command("distil", short_help="Distil what is waiting into rules.")(run.distil)
 app.command("recall", short_help="Show the cards that apply to one decision.")(recall.recall)
 app.command("status", short_help="Show what runs and what is stored.")(status.status)
 app.command("fsck", short_help="Recompute everything from the rows and compare.")(fsck.fsck)
@@ -59,6 +59,7 @@ app.command("erase", short_help="Erase the material of a record, or an artifact,
 app.command("migrate", short_help="Bring the databases of an earlier version up to date.")(migrate.migrate)
 app.command("simulate", short_help="Run the write path in memory, broken at every step.")(simulate.simulate)
 app.command("chaos", short_help="Kill and stop real processes at every point, and account for everything.")(chaos.chaos)
+app.add_typer(distil.app, name="distil", short_help="Distil what is waiting into rules.")
 app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(procedures.app, name="procedures")

@@ -95,6 +95,28 @@ def protocol(
     _show(lambda told: bench_protocol(decisions, told), as_json=as_json)
 
 
+@app.command("distil", short_help="Measure Experiences in bulk, from evidence to completion.")
+@command
+def distil(
+    experiences: Annotated[
+        int, typer.Option(help="Experiences of one sweep; another one takes twice as many.")
+    ] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a sweep of many Experiences through evidence, receipt, work item, campaign and completion.
+
+    It takes minutes: a sweep of that many, one of twice as many, and two small ones for a second worker.
+
+    \b
+    Examples:
+      vrm bench distil --experiences 1000
+      vrm bench distil --json | tail -n 1 | jq .growth_20k_over_10k
+    """  # noqa: D301  # as above
+    from evaluation.bench.distil import bench_distil  # noqa: PLC0415  # help does without
+
+    _show(lambda told: bench_distil(experiences, told), as_json=as_json, show=_print_distil)
+
+
 def _show(
     measure: Callable[[Told], dict[str, Any]],
     *,
@@ -145,4 +167,28 @@ def _print_soak(found: dict[str, Any]) -> None:
     out.print()
     for name in ("memory_growth_mb_per_million", "fsck_linearity"):
         out.print(f"{name}: {found[name]:g} ({found['meaning'][name]})")
+    out.print(", ".join(f"{name} {value}" for name, value in (found["settings"] | found["machine"]).items()))
+
+
+def _print_distil(found: dict[str, Any]) -> None:
+    out = console()
+    show_title(out, f"Distillation in bulk: {found['experiences']} Experiences, then twice as many")
+    low, high = found["spread"]["experiences_per_s"]
+    out.print(f"{found['experiences_per_s']:g} Experiences a second; in the last stage {low:g} to {high:g}")
+    names = (
+        "growth_20k_over_10k",
+        "cpu_growth_20k_over_10k",
+        "distil_vs_raw_inserts",
+        "speedup_2_workers",
+        "speedup_limit",
+    )
+    show_rows(out, ("ratio", "", "of what"), ((name, f"{found[name]:.3g}", found["meaning"][name]) for name in names))
+    out.print(", ".join(f"{name} {share:.0%}" for name, share in found["shares"].items()), markup=False)
+    show_rows(
+        out, ("stage", "seconds"), ((name, f"{each:g}") for name, each in found["stage_seconds"]["asked"].items())
+    )
+    show_rows(
+        out, ("process", "peak MB"), ((name, f"{each:g}") for name, each in found["peak_rss_mb"]["asked"].items())
+    )
+    out.print(found["speedup"]["serial"], markup=False)
     out.print(", ".join(f"{name} {value}" for name, value in (found["settings"] | found["machine"]).items()))

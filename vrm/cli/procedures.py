@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrm.cli.connection import connection
+from vrm.cli.jobs import opened_job
 from vrm.cli.output import AsJson, Namespace, command, console, show_json
-from vrm.cli.run import _job as open_job
 from vrm.cli.values import knob_value, pairs
 from vrm.home import DEFAULT_NAMESPACE
 
@@ -98,7 +98,7 @@ def trial(
       vrm procedures trial --tasks 6 --seeds 2
       vrm procedures trial --change scaler=standard --change C=10 --change class_weight=balanced
     """  # noqa: D301  # as above
-    with open_job(namespace, "small", quiet=as_json) as job:
+    with opened_job(namespace, "small", quiet=as_json) as job:
         from policies.catalog import load_catalog  # noqa: PLC0415  # as above
         from vrm.domain import CATALOG  # noqa: PLC0415
         from vrm.mainjob import procedures, steps  # noqa: PLC0415
@@ -127,7 +127,7 @@ def compile_waiting(namespace: Namespace = DEFAULT_NAMESPACE, as_json: AsJson = 
       vrm procedures compile
       vrm procedures compile --namespace demo --json
     """  # noqa: D301  # as above
-    with open_job(namespace, "small", quiet=as_json) as job:
+    with opened_job(namespace, "small", quiet=as_json) as job:
         _compile(job, as_json=as_json)
 
 
@@ -155,7 +155,7 @@ def execute(
 
     with connection(context).stores() as stores, stores.ledger.reading() as reader:
         found = read_procedure(reader, record_id)
-    with open_job(found.record.namespace, "small", quiet=as_json) as job:
+    with opened_job(found.record.namespace, "small", quiet=as_json) as job:
         from policies.catalog import load_catalog  # noqa: PLC0415
         from vrm.cli import procedures_view as view  # noqa: PLC0415
         from vrm.domain import CATALOG  # noqa: PLC0415
@@ -177,7 +177,7 @@ def _compile(job: Job, *, as_json: bool) -> None:
     from vrm.cli import procedures_view as view  # noqa: PLC0415
     from vrm.mainjob import steps  # noqa: PLC0415
 
-    steps.distil(job, steps.capture(job))
+    steps.distil(job)
     with job.stores.ledger.reading() as reader:
         found = stored_procedures(reader, job.namespace, every=True)
         judged = considered(reader, job.namespace)

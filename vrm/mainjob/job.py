@@ -19,7 +19,7 @@ from memory.campaigns import CampaignPorts, Campaigns, DistillerPort, Failure
 from memory.closure import ClosurePorts, RunClosure
 from memory.commands import RunCommands
 from memory.dead_letters import DeadLetters
-from memory.distillation.distiller import KnowledgeDistiller
+from memory.distillation.pinned import PinnedDistillers
 from memory.distillation.policies import Policies
 from memory.distillation.wording import Drafter
 from memory.leasing import Leasing
@@ -116,7 +116,7 @@ class Job:
         """Who proposes: the pool, or this process if it drafts."""
         if self.drafter is None:
             return self.owners.distillers
-        return KnowledgeDistiller(self.stores.ledger, self.policies, now, self.drafter)
+        return PinnedDistillers(self.stores.ledger, now, drafter=self.drafter)
 
     @property
     def dead_letters(self) -> DeadLetters:

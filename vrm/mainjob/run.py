@@ -42,7 +42,7 @@ def run_round(job: Job) -> int:
     if job.round.size.published:
         runs[import_table(job)] = published.SLOT
     steps.ingest(job, list(runs))
-    steps.distil(job, steps.capture(job))
+    steps.distil(job)
     tasks = held_out_tasks(job.round.size)
     maker = DecisionMaker(
         round=job.round,

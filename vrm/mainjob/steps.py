@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
+from memory.campaigns import Failure
+from memory.distillation.pinned import packaged
 from memory.leases import completion
 from memory.snapshots.evidence import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
 from memory.snapshots.index import build_index, index_key
 from memory.snapshots.knowledge import KnowledgeSnapshotBuilder, knowledge_key
 from memory.snapshots.recall_input import RecallInputSnapshotBuilder, recall_input_key
+from memory.work_state import Pinned, Waiting, by_pinned
 from policies.catalog import InterventionCatalog
+from policies.distillation_policy import DistillationPolicy
 from policies.retrieval_policy import retrieval_policy
 from policies.selection_policy import selection_policy
 from records.canonical import domain_digest
 from records.decisions import RecallContext
+from records.errors import InvalidInputError, StaleError
 from records.evidence import EvaluationContract
 from records.flows import Transition
 from records.ids import EvidenceSnapshotId, RecallInputId, RunId
 from records.runtime import activity_id
+from records.states import Phase
+from records.values import PolicyIdentity
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.job import Job
 from vrm.mainjob.plan import arms, development_tasks
 from vrm.mainjob.tabular import Setting
 
 SLOT = "sweep"
+_OF_THE_RUN = "run.phase"
+"""What an error is about where a campaign is paused or ends: no pass helps, a command does."""
 PATIENCE_SECONDS = 30.0
 """How long work that was refused is taken up again; a reservation of a driver that died lapses well within it."""
 
@@ -76,35 +85,86 @@ def ingest(job: Job, run_ids: list[RunId]) -> None:
         job.failures += campaigns.project(advance)
 
 
-def capture(job: Job) -> EvidenceSnapshotId:
-    """Capture all admitted evidence of the namespace at its present frontier; the same frontier is one capture."""
+def capture(job: Job, policy: DistillationPolicy) -> EvidenceSnapshotId:
+    """Capture all evidence that a policy admits at the namespace's present frontier; the same again is one capture."""
     with job.stores.ledger.reading() as reader:
         frontier = reader.namespace_head(job.namespace).evidence
-        request = FreezeEvidence(namespace=job.namespace, operation_key=f"evidence-at-{frontier}")
-        snapshot, operation = EvidenceSnapshotBuilder(job.policies.distillation).freeze(reader, request)
+        key = f"evidence-at-{frontier}-under-{policy.policy_id}-v{policy.version}"
+        request = FreezeEvidence(namespace=job.namespace, operation_key=key)
+        snapshot, operation = EvidenceSnapshotBuilder(policy).freeze(reader, request)
     job.append(Transition.CAPTURE_SNAPSHOT, capture_key(operation), snapshot, operation)
     return EvidenceSnapshotId(snapshot.id)
 
 
-def distil(job: Job, snapshot_id: EvidenceSnapshotId) -> None:
-    """Distil every waiting item; what a race or a dead driver's reservation left waiting is taken up again."""
+def distil(job: Job) -> None:
+    """Distil every waiting item.
+
+    Raises:
+        VrmError: why the first of those that still wait was not distilled.
+    """
+    swept(job)
+    if job.failures:
+        raise job.failures[0].error
+
+
+def swept(job: Job, items: Collection[str] | None = None) -> Sweep:
+    """Distil every waiting item, or those named; what a race or a dead driver's reservation left is taken up again.
+
+    What still waits afterwards, and why, is in the job's failures.
+    """
+    sweep = Sweep(job, items)
     passes = Retrying(
         retry=retry_if_result(bool),
         stop=stop_after_delay(PATIENCE_SECONDS),
         wait=wait_exponential(multiplier=0.1, max=2),
         retry_error_callback=lambda state: state.outcome.result() if state.outcome else True,
     )
-    with job.step("Distillation: propose, grant, append", len(job.campaigns.waiting())) as advance:
+    with job.step("Distillation: propose, grant, append", len(sweep.waiting())) as advance:
+        passes(sweep.leaves_work, advance)
+    return sweep
 
-        def leaves_work() -> bool:
-            failures = job.campaigns.distil(snapshot_id, job.distillers, advance)
-            buried = job.dead_letters.bury(failures)
-            job.failures = [each for each in failures if each.subject not in buried]
-            return bool(job.campaigns.waiting())
 
-        passes(leaves_work)
-    if job.failures:
-        raise job.failures[0].error
+class Sweep:
+    """One sweep over the waiting items of a namespace: a snapshot for each policy that they pin, shared by all passes.
+
+    Attributes:
+        buried: the items that were given up, with the phase in which their campaigns ended.
+    """
+
+    def __init__(self, job: Job, items: Collection[str] | None = None) -> None:
+        """Sweep over `items` only, if they are given."""
+        self._job, self._items = job, items
+        self._snapshots: dict[PolicyIdentity, EvidenceSnapshotId] = {}
+        self.buried: dict[str, Phase] = {}
+
+    def waiting(self) -> list[Waiting]:
+        """Return what is left of the sweep."""
+        found = self._job.campaigns.waiting()
+        return found if self._items is None else [each for each in found if each[0].id in self._items]
+
+    def leaves_work(self, advance: Callable[[int], None]) -> bool:
+        """Make one pass; tell whether another one may do what this one left."""
+        job, hopeless = self._job, set[str]()
+        job.failures = []
+        for pinned, group in by_pinned(self.waiting()).items():
+            try:
+                snapshot_id = self._snapshot(pinned)
+            except (InvalidInputError, StaleError) as error:  # nobody here has what it pins; the other groups go on
+                job.failures += [Failure(str(item.id), error) for item, _ in group]
+                hopeless |= {str(item.id) for item, _ in group}
+                continue
+            failures = job.campaigns.distil(snapshot_id, job.distillers, advance, group)
+            self.buried |= job.dead_letters.bury(failures)
+            job.failures += [each for each in failures if each.subject not in self.buried]
+            hopeless |= {each.subject for each in failures if each.error.field == _OF_THE_RUN}
+        job.campaigns.complete()  # a driver may have ended between the last completion and the end of its Run
+        return any(str(item.id) not in hopeless for item, _ in self.waiting())
+
+    def _snapshot(self, pinned: Pinned) -> EvidenceSnapshotId:
+        if pinned.distillation not in self._snapshots:
+            policy = packaged(pinned.distillation, pinned.lifecycle).distillation
+            self._snapshots[pinned.distillation] = capture(self._job, policy)
+        return self._snapshots[pinned.distillation]
 
 
 def recall_input_of(job: Job, trials: Sequence[RunId]) -> RecallInputId:

@@ -1,0 +1,46 @@
+"""The job that commands work with: everything brought up, in one namespace, under one driver's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vrm.mainjob.job import Job
+
+
+@contextmanager
+def opened_job(namespace: str, size: str, *, quiet: bool) -> Iterator[Job]:
+    """Bring everything up and give the job; servers and actors keep running afterwards."""
+    from rich.console import Console  # noqa: PLC0415  # brings everything along
+
+    from records.errors import InvalidInputError  # noqa: PLC0415
+    from records.fields import require_namespace  # noqa: PLC0415
+    from records.legacy import require_scoped  # noqa: PLC0415
+    from vrm.bootstrap import home_of, open_stores, owners, start_cluster  # noqa: PLC0415
+    from vrm.mainjob.driver import driver  # noqa: PLC0415
+    from vrm.mainjob.job import Job, pinned_policies  # noqa: PLC0415
+    from vrm.mainjob.plan import SIZES  # noqa: PLC0415
+    from vrm.mainjob.run import next_round  # noqa: PLC0415
+
+    require_namespace(namespace)
+    if size not in SIZES:
+        raise InvalidInputError("--size", size, f"Sizes: {', '.join(sorted(SIZES))}.")
+    require_scoped(namespace)
+    shown = Console(stderr=True)
+    home = home_of()
+    with shown.status("Starting Postgres and Ray") if not quiet else _nothing():
+        stores = open_stores(home)
+        actors = owners(stores, start_cluster(home))
+    try:
+        round_ = next_round(stores.runtime, namespace, SIZES[size])
+        with driver(home.drivers) as holder:
+            yield Job(stores, actors, round_, pinned_policies(), shown, holder, quiet=quiet)
+    finally:
+        stores.close()
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
