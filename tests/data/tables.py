@@ -120,6 +120,20 @@ fixed: {}
 """
 
 
+def _arms(runs: int) -> list[dict[str, object]]:
+    """Return the arms of `run_lines` as a manifest declares them."""
+    return [
+        {"record": record, "arm": arm, "knob": knob, "setting": setting, "machine": "box", "runs": runs}
+        for record, arm, knob, setting in (
+            ("r1", "old", "first", "old"),
+            ("r1", "new", "first", "new"),
+            ("r1", "old-long", "first", "old"),
+            ("r2", "base", "second", "base"),
+            ("r2", "shorter", "second", "shorter"),
+        )
+    ]
+
+
 def write_runs(
     folder: Path,
     lines: Sequence[str] = RUN_LINES,
@@ -133,16 +147,6 @@ def write_runs(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes("".join(f"{line}\n" for line in lines).encode() if data is None else data)
     _put(folder / "catalog.yaml", changed.pop("catalog_text", _RUN_CATALOG))
-    arms = [
-        {"record": record, "arm": arm, "knob": knob, "setting": setting, "machine": "box", "runs": runs}
-        for record, arm, knob, setting in (
-            ("r1", "old", "first", "old"),
-            ("r1", "new", "first", "new"),
-            ("r1", "old-long", "first", "old"),
-            ("r2", "base", "second", "base"),
-            ("r2", "shorter", "second", "shorter"),
-        )
-    ]
     roles = ("record", "arm", "run", "budget", "metric", "source", "log")
     manifest = {
         "layout": "published-table/2",
@@ -167,7 +171,7 @@ def write_runs(
         "tuned_knob": None,
         "tasks": [{"name": "only", "root": "only", "attributes": {"sort": "made_up"}, "description": {}}],
         "machines": {"box": {"hardware": "1xbox", "description": {"cpu": "made up"}}},
-        "arms": arms,
+        "arms": _arms(runs),
     }
     _put(folder / "manifest.json", json.dumps(manifest | changed))
     return folder
