@@ -57,19 +57,28 @@ def writer(  # noqa: PLR0917  # options are named on the command line
     if show is not None:
         _show(show, as_json=as_json)
         return
-    if plot is not None and not plot.parent.is_dir():
-        raise InvalidInputError("plot", str(plot), "Its folder is not there.")
+    _require_place(plot)
     with progress(quiet=as_json) as told:
         found = evaluate_writer(seeds, groups, told, processes or processors())
-    if plot is not None:
-        from evaluation.writer.plot import draw_strata  # noqa: PLC0415  # as above
-
-        draw_strata(found, plot)
+    _draw(found, plot)
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))  # one line, and the last one
     else:
         _print(found)
     raise typer.Exit(0 if found["status"] == "pass" else 1)
+
+
+def _require_place(plot: Path | None) -> None:
+    """Refuse a folder that is not there before the work is done, not after."""
+    if plot is not None and not plot.parent.is_dir():
+        raise InvalidInputError("plot", str(plot), "Its folder is not there.")
+
+
+def _draw(found: dict[str, Any], plot: Path | None) -> None:
+    from evaluation.writer.plot import draw_strata  # noqa: PLC0415  # help does without
+
+    if plot is not None:
+        draw_strata(found, plot)
 
 
 def _show(kind: str, *, as_json: bool) -> None:
