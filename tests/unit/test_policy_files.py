@@ -25,7 +25,7 @@ LIFECYCLE = files("policies").joinpath("files/lifecycle-v1.yaml").read_text(enco
 
 # Frozen with their versions: another digest under the same version would let history be judged by other numbers.
 DISTILLATION_V1 = "1072f8fae09755f2007238bda62f3292f975303eec41e8625734b4dfe339d6bd"
-DISTILLATION_V2 = "9bd36eb9ca80cc7064b40a38dff5b14791eaf3ef776fab5007dc4f8a39d4b885"
+DISTILLATION_V2 = "2c22598d2ae87007a634a207da55587034dc0104713f10c59932a1175b2811f0"
 
 
 def verdict(*effects: float, contradiction: bool = False, family: int = 1) -> Verdict:
