@@ -306,6 +306,14 @@ def test_what_buys_loss_with_time_shows_both() -> None:
     assert any(finding.code == "guardrail_improves" for finding in verdict.findings)
 
 
+def test_a_trade_of_time_for_loss_is_no_lesson_to_avoid() -> None:
+    """Both were taken as records, for the loss is then cashed for fewer steps: "avoid" would be wrong."""
+    for name in ("this_pr_v1", "this_pr_v1-s1410"):
+        verdict = _of_one_task(next(each for each in SAME_LENGTH if each.changed == name))
+        assert verdict is not None
+        assert (verdict.verdict.decision, verdict.verdict.action) == (DecisionKind.REJECTED, None)
+
+
 def test_one_data_set_supports_no_rule_for_a_task_scope() -> None:
     verdicts = judged(TABLE).of_task_scope()
     assert len(verdicts) == len(SAME_LENGTH)
