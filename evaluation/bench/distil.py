@@ -68,8 +68,8 @@ MEANING: Final = {
     "speedup_limit": "what two workers can bring at most: all that is not done by a worker is serial",
     "shares": "of the sweep's time: in Postgres, in pairing and judging, and all the rest",
     "stage_seconds": "seconds of each stage; the last but one holds the calls to workers, told as proposing",
-    "peak_rss_mb": "highest resident memory of each process, of readings after each group of appends; pages that they "
-    "share count for each of them",
+    "peak_rss_mb": "highest resident memory of any process in the sweep of this many, of readings after each group of "
+    "appends; peak_rss_mb_each has every process, and pages that they share count for each of them",
     "raw_inserts": "rows of a hypothesis's size in one table with two indexes, one INSERT of many rows a commit; as "
     "many rows as the sweep left in both databases, in as many commits as it made",
     "spread": "lowest and highest: the rate in each tenth of the distillation stage",
@@ -182,7 +182,10 @@ def _report(experiences: int, asked: Measured, double: Measured) -> dict[str, An
             "protocol": significant(1 - statistics - database),
             "database": significant(database),
         },
-        "peak_rss_mb": {name: _rounded(each.peaks) for name, each in (("asked", asked), ("twice as many", double))},
+        "peak_rss_mb": significant(max(asked.peaks.values())),
+        "peak_rss_mb_each": {
+            name: _rounded(each.peaks) for name, each in (("asked", asked), ("twice as many", double))
+        },
         "cpu_seconds": {name: _rounded(each.processor) for name, each in (("asked", asked), ("twice as many", double))},
         "seconds": [significant(asked.seconds), significant(double.seconds)],
         "stage_seconds": {

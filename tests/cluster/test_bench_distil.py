@@ -33,7 +33,7 @@ def test_a_sweep_is_carried_through_and_told(open_path: Path) -> None:
     assert all(found[name] > 0 and found["meaning"][name] for name in (*RATIOS, "experiences_per_s"))
     assert sum(found["shares"].values()) == pytest.approx(1, abs=0.001)
     assert 1 <= found["speedup_limit"] <= 2
-    for name in ("peak_rss_mb", "cpu_seconds"):
+    for name in ("peak_rss_mb_each", "cpu_seconds"):
         assert {each.split()[0] for each in found[name]["asked"]} == {
             "driver", "run-owner", "coordinator", "lifecycle-head", "distiller"
         }  # fmt: skip

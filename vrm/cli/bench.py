@@ -188,7 +188,7 @@ def _print_distil(found: dict[str, Any]) -> None:
         out, ("stage", "seconds"), ((name, f"{each:g}") for name, each in found["stage_seconds"]["asked"].items())
     )
     show_rows(
-        out, ("process", "peak MB"), ((name, f"{each:g}") for name, each in found["peak_rss_mb"]["asked"].items())
+        out, ("process", "peak MB"), ((name, f"{each:g}") for name, each in found["peak_rss_mb_each"]["asked"].items())
     )
     out.print(found["speedup"]["serial"], markup=False)
     out.print(", ".join(f"{name} {value}" for name, value in (found["settings"] | found["machine"]).items()))
