@@ -167,7 +167,7 @@ class RunManifest(Model):
     title: Text
     published_at: Timestamp
     source: dict[Name, Text]
-    verification: VerificationKind
+    verification: Literal[VerificationKind.PUBLISHED_RECORD, VerificationKind.ATTESTED]
     table: DeclaredFile
     catalog: DeclaredFile
     rows: _Rows

@@ -49,9 +49,18 @@ class Row:
     log: str | None
 
 
-def run_seed(table_id: str, run: str) -> int:
-    """Return the seed of a repetition without a logged one: 53 bits of a digest of the run's name."""
-    return int(domain_digest("published-run", {"table": table_id, "run": run}), 16) >> (256 - _SEED_BITS)
+_SETTING: Final = (Role.TASK, Role.RECORD, Role.ARM, Role.KNOB, Role.BUDGET)
+"""The columns that say what a row is a run of."""
+
+
+def run_seed(table_id: str, setting: str, run: str) -> int:
+    """Return the seed of a repetition without a logged one: 53 bits of a digest of the run's name.
+
+    The setting that it is a run of is part of it, since a table may count the runs of each setting from one: the first
+    runs of two arms have nothing in common, and must not pair.
+    """
+    parts = {"table": table_id, "setting": setting, "run": run}
+    return int(domain_digest("published-run", parts), 16) >> (256 - _SEED_BITS)
 
 
 class RowReader:
@@ -147,7 +156,8 @@ class RowReader:
             raise InvalidSourceError(
                 f"{where}: {run}", named[run], "Give the run's name in letters, digits and -_.:/+."
             )
-        return run_seed(self._manifest.table_id, digest_bytes(data) if run is None else named[run])
+        setting = "/".join(named[column] for role in _SETTING for column in self._manifest.named(role))
+        return run_seed(self._manifest.table_id, setting, digest_bytes(data) if run is None else named[run])
 
     def _logged_seed(self, where: str, text: str) -> int:
         if not _INTEGER.fullmatch(text) or int(text) not in self._manifest.seeds:

@@ -139,7 +139,9 @@ def unproved(
             _require_waiting(activities.get(each.activity_id), each.run_id)
         except VrmError as error:
             errors[str(each.id)] = error
-    return errors
+    # What another projector appended since was read as missing, and its Activity is past waiting for that very reason.
+    made = ledger.get_many(errors) if errors else {}
+    return {key: error for key, error in errors.items() if key not in made}
 
 
 def _campaign(subject: Subject | None, assignment: WorkAssignment) -> RunBody:

@@ -4,13 +4,15 @@ Rules kept here:
 
 - a contested record that takes the place of one that was not contests it: one symmetric relation, in the same commit,
   caused by the event that starts the contested record;
-- both evidence sets are kept: whatever the replaced record cites, the contested one cites as well.
+- both evidence sets are kept: whatever the replaced record cites and the snapshot still holds, the contested one cites
+  as well. What retention denied since is in no snapshot any more, and may not be cited.
 """
 
 from __future__ import annotations
 
 from memory.guard_rules import Rules, first_broken, of, read, rejected
 from records.appends import Append
+from records.ingestion import EvidenceSnapshot
 from records.knowledge import EventType, GovernedRecord, LifecycleEvent, MemoryRelation, RelationKind, cited
 from records.values import Grade
 from store.ledger.port import LedgerReader, Refusal
@@ -34,7 +36,8 @@ def _kept(reader: LedgerReader, append: Append, before: LifecycleEvent, event: L
     yield old is not None and new is not None, "the contested record or the one it replaces is not there"
     if old is None or new is None:
         return
-    yield cited(old) <= cited(new), "the contested record leaves out evidence of the one it replaces"
+    kept = cited(old) & _members(reader, event)
+    yield kept <= cited(new), "the contested record leaves out evidence of the one it replaces"
     if old.strength.grade is Grade.CONTESTED:
         return
     pair = tuple(sorted((str(old.id), str(new.id))))
@@ -44,3 +47,8 @@ def _kept(reader: LedgerReader, append: Append, before: LifecycleEvent, event: L
         if each.relation is RelationKind.CONTESTS
     ]
     yield any(told), "the contested record does not say which record it contests"
+
+
+def _members(reader: LedgerReader, event: LifecycleEvent) -> set[str]:
+    snapshot = read(reader, event.evidence_snapshot_id, EvidenceSnapshot)
+    return {str(member.experience_id) for member in snapshot.members} if snapshot else set()

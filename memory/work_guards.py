@@ -106,6 +106,7 @@ def guard_completion(reader: LedgerReader, append: Append) -> Refusal | None:
             return rejected("a completion comes with one batch, one report and one disposition")
         refusal = (
             first_broken(_placed(reader, completion, batch), rejected)
+            or first_broken(_led(reader, append, report), precondition)
             or first_broken(_accounted(reader, append, (batch, report, dispositions[0])), rejected)
             or first_broken(_founded(reader, append, batch), rejected)
             or first_broken(_decided(append), rejected)
@@ -153,15 +154,28 @@ def _accounted(reader: LedgerReader, append: Append, made: tuple[Batch, Report, 
     yield disposition.outcome is report.work_outcome, "report and disposition say different things"
     if disposition.decision_id is None:
         return
-    here = {str(record.id): record for record in of(append, DistillationDecision)}
-    known = reader.get_many([each for each in report.decision_ids if each not in here])
-    decisions = here | {each: held(known, each, DistillationDecision) for each in known}
-    decision = decisions.get(disposition.decision_id)
+    here, known = _decisions(reader, append, report)
+    decision = (here | known).get(disposition.decision_id)
     covered = decision is not None and decision.candidate_id == disposition.candidate_id
     yield covered, "the covering decision is about another candidate"
     yield report.decision_ids[:1] == (disposition.decision_id,), "the report names another decision first"
     yield set(here) <= set(report.decision_ids), "the report leaves a decision of its batch out"
-    yield all(decisions.get(each) for each in report.decision_ids), "the report names a decision that is nowhere"
+
+
+def _decisions(
+    reader: LedgerReader, append: Append, report: Report
+) -> tuple[dict[str, DistillationDecision], dict[str, DistillationDecision]]:
+    """Return the Decisions that an append makes, and those of the Ledger that its report names besides."""
+    here = {str(record.id): record for record in of(append, DistillationDecision)}
+    stored = reader.get_many([each for each in report.decision_ids if each not in here])
+    known = {each: decision for each in stored if (decision := held(stored, each, DistillationDecision)) is not None}
+    return here, known
+
+
+def _led(reader: LedgerReader, append: Append, report: Report) -> Rules:
+    """Say that every Decision is there; one that another item was to commit may come about in the next pass."""
+    here, known = _decisions(reader, append, report)
+    yield set(report.decision_ids) <= here.keys() | known.keys(), "a Decision that covers it is not in the Ledger yet"
 
 
 def _founded(reader: LedgerReader, append: Append, batch: Batch) -> Rules:

@@ -28,7 +28,7 @@ from policies.admission import refusal
 from policies.distillation_policy import CandidateReason, DistillationPolicy
 from policies.failures import FailureClass, broken
 from policies.strata import Apart, apart, stratum_of
-from policies.variants import Arm, Contrast, Variant, draft_variants, experience_of
+from policies.variants import Arm, Contrast, Variant, draft_variants, experience_of, speaks
 from records.evidence import Manipulation, VerifiedEvidenceBundle
 from records.ids import ExperienceId, ScopeVariantId, StratumId, SupportUnitId
 from records.values import Knob
@@ -43,6 +43,7 @@ class ContrastTable:
     Attributes:
         variants: by scope variant id, in sorted order; those that refine another are drafts, judged only where the
             variant that they refine asks for a split.
+        quiet: the variants of evaluation tasks with too few runs to speak for themselves, which nobody judges.
         apart: for changed runs without a comparator, the fewest stratum fields by which they differ from a baseline.
         variants_of: the scope variants that each compared Experience belongs to: those of its task scope first, then
             those of its evaluation task, then refinements, each in the order of ids.
@@ -54,6 +55,7 @@ class ContrastTable:
     """
 
     variants: Mapping[ScopeVariantId, Variant]
+    quiet: Mapping[ScopeVariantId, Variant]
     apart: Mapping[ExperienceId, Apart]
     variants_of: Mapping[ExperienceId, tuple[ScopeVariantId, ...]]
     unpaired: frozenset[ExperienceId]
@@ -192,7 +194,9 @@ class _Builder:
 
     def table(self) -> ContrastTable:
         contrasts = sorted(self._contrasts(), key=lambda contrast: _when(contrast.changed))
-        variants = draft_variants(contrasts, self.policy)
+        drafted = draft_variants(contrasts, self.policy)
+        quiet = {key: variant for key, variant in drafted.items() if not speaks(variant, self.policy)}
+        variants = {key: variant for key, variant in drafted.items() if key not in quiet}
         members = _members(variants)
         known = [
             (stratum, run)
@@ -206,6 +210,7 @@ class _Builder:
         alone = {experience_of(run) for _, run in (*self.alone, *idle)}
         return ContrastTable(
             variants=variants,
+            quiet=quiet,
             apart=apart(self.alone, dict(reversed(known)), self.policy),
             variants_of=members,
             unpaired=frozenset((alone | self.unused) - repeated),

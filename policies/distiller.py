@@ -107,6 +107,25 @@ def judge(
     return dict(sorted(verdicts.items()))
 
 
+def withdraw(variant: Variant, policy: DistillationPolicy) -> VariantVerdict | None:
+    """Return the verdict about a variant that nothing asks for any more: deferred, whatever its own figures say.
+
+    A part of a split that has ended, and a task left with too few runs, are not judged; a record that was live of them
+    must not stay so. None where nothing of it can be estimated.
+    """
+    key = variant.scope_variant_id
+    found = _Family(policy, lambda _: False, wholes=[variant]).judge().get(key)
+    if found is None:
+        return None
+    decided = Verdict(
+        decision=DecisionKind.DEFERRED,
+        reason_codes=(CandidateReason.INSUFFICIENT_INDEPENDENT_SUPPORT,),
+        action=None,
+        findings=() if found.gate.passed else found.gate.reasons,
+    )
+    return replace(found, verdict=decided, claim=claim_text(variant, found.summary, None))
+
+
 @dataclass
 class _Family:
     """The contrasts that were registered together, each with its parts by the field that makes them."""
@@ -165,6 +184,7 @@ class _Family:
             enough_runs=_has_the_runs(variant, policy),
             divisible=not variant.of_one_task or sum(len(unit.strata) for unit in shown.units) > 1,
             guardrails=judged,
+            guardrail_units=policy.comparison.instance_runs if policy.comparison and variant.of_one_task else 0,
         )
         verdict, split_by = self._verdict(variant, (summary, gate, strength), around)
         return VariantVerdict(

@@ -34,15 +34,22 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class GuardrailEffect:
-    """What a change did to one guardrail; `estimate` is None where it was never verified on both sides."""
+    """What a change did to one guardrail.
+
+    Attributes:
+        estimate: None where it was never verified on both sides.
+        n_baselines: of two unpaired arms, the baselines that have it verified; None where runs are paired.
+    """
 
     metric: MetricSpec
     estimate: Estimate | None
+    n_baselines: int | None = None
 
     @property
     def n_units(self) -> int:
-        """How many units have the guardrail verified."""
-        return self.estimate.summary.n_units if self.estimate else 0
+        """How many units have the guardrail verified; of two arms, how many runs of the smaller one."""
+        units = self.estimate.summary.n_units if self.estimate else 0
+        return units if self.n_baselines is None else min(units, self.n_baselines)
 
     @property
     def classification(self) -> Classification | None:
@@ -90,9 +97,20 @@ def guardrail_effects(variant: Variant, policy: DistillationPolicy) -> tuple[Gua
     """Return what the change did to each guardrail of the contract; version 1 has no margin of their own."""
     margin = policy.comparison.guardrail_margin if policy.comparison else policy.effect.equivalence_margin
     return tuple(
-        GuardrailEffect(metric=metric, estimate=estimate(variant, metric, margin, policy))
+        GuardrailEffect(
+            metric=metric,
+            estimate=estimate(variant, metric, margin, policy),
+            n_baselines=_verified_baselines(variant, metric),
+        )
         for metric in variant.guardrails
     )
+
+
+def _verified_baselines(variant: Variant, metric: MetricSpec) -> int | None:
+    """Return how many baselines of unpaired arms have a metric verified; None where runs are paired, or of roots."""
+    if not variant.of_one_task or any(contrast.paired for contrast in variant.contrasts):
+        return None
+    return sum(len(arm.values(metric.name)) for arm in variant.arms)
 
 
 def _arms(variant: Variant, metric: MetricSpec, changed: list[float]) -> Arms | None:

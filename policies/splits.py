@@ -27,4 +27,5 @@ def explaining_field(parts: Mapping[ScopeField, Sequence[EffectSummary]], q: flo
 
 
 def _tested(summaries: Sequence[EffectSummary]) -> list[Part]:
-    return [summary.part for summary in summaries if summary.part is not None]
+    # Equal values have no variance to test against: on a coarse metric they would explain any difference for certain.
+    return [summary.part for summary in summaries if summary.part is not None and summary.part.variance > 0]

@@ -3,7 +3,8 @@
 Pure. There is one mechanism: a level is the tuple of scope fields that it binds beside those that every rule binds.
 
     ()                       the task scope: units are dataset roots
-    (evaluation_task_id,)    one evaluation task, from the policy's `instance_runs` runs on: units are its pairs or runs
+    (evaluation_task_id,)    one evaluation task: units are its pairs or runs, and what is the same in several strata is
+                             one of them; it is judged from the policy's `instance_runs` runs on
     either + one field       a refinement, drafted for every value of a field that the policy lists and that tells runs
                              of the variant apart; it is judged only where the variant asks for a split
 
@@ -158,18 +159,32 @@ def draft_variants(contrasts: Sequence[Contrast], policy: DistillationPolicy) ->
     return dict(sorted(drafted.items()))
 
 
+def speaks(variant: Variant, policy: DistillationPolicy) -> bool:
+    """Tell whether a variant may be judged; that of one task needs runs enough to speak for itself."""
+    whole_task = variant.of_one_task and variant.refines is None
+    return not whole_task or policy.comparison is None or variant.runs_per_arm >= policy.comparison.instance_runs
+
+
 def _narrower(variant: Variant, policy: ComparisonPolicy) -> Iterator[Variant]:
     """Yield the variants of the tasks that speak for themselves, and the refinements at both levels."""
     tasks = _grouped(variant.contrasts, partial(_value, ScopeField.EVALUATION_TASK))
-    instances = [_draft(found[0], (ScopeField.EVALUATION_TASK,), found) for found in tasks]
-    speaking = [instance for instance in instances if instance.runs_per_arm >= policy.instance_runs]
-    yield from speaking
-    for whole in (variant, *speaking):
+    instances = [_draft(found[0], (ScopeField.EVALUATION_TASK,), _distinct(found)) for found in tasks]
+    yield from instances
+    for whole in (variant, *(each for each in instances if each.runs_per_arm >= policy.instance_runs)):
         for name in policy.split_fields:
             parts = _grouped(whole.contrasts, partial(_value, name))
             if len(parts) > 1:
                 for part in parts:
                     yield replace(_draft(part[0], (*whole.bound, name), part), refines=whole.scope_variant_id)
+
+
+def _distinct(contrasts: Iterable[Contrast]) -> list[Contrast]:
+    """Return the first contrast of each result: the same bytes on both sides in another stratum are no other result."""
+    found: dict[object, Contrast] = {}
+    for contrast in contrasts:
+        before = frozenset(run.provenance.evidence_digest for run in contrast.baselines.runs)
+        found.setdefault((contrast.changed.provenance.evidence_digest, before), contrast)
+    return list(found.values())
 
 
 def _grouped(contrasts: Iterable[Contrast], value: Callable[[Contrast], str]) -> list[list[Contrast]]:

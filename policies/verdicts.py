@@ -53,6 +53,7 @@ class Circumstances:
         divisible: whether units lie in different strata, so that a scope split can explain why they disagree.
         explained: whether a scope field does explain that.
         guardrails: what the change did to the guardrails of the contract.
+        guardrail_units: units that each of them needs at least, beside what the support of the rule asks.
     """
 
     contradiction: bool = False
@@ -60,6 +61,7 @@ class Circumstances:
     divisible: bool = True
     explained: bool = False
     guardrails: Sequence[GuardrailEffect] = ()
+    guardrail_units: int = 0
 
 
 ORDINARY: Final = Circumstances()
@@ -154,7 +156,7 @@ def _guarded(policy: DistillationPolicy, gate: GateResult, outcome: _Outcome, ar
     if _is_trade(gate.claim, around):
         return _NO_ACTION
     support = policy.support
-    needed = support.active_units if outcome is _ACTIVE else support.provisional_units
+    needed = max(around.guardrail_units, support.active_units if outcome is _ACTIVE else support.provisional_units)
     unguarded = gate.claim is Claim.IMPROVES and any(guard.n_units < needed for guard in around.guardrails)
     return _UNGUARDED if unguarded else outcome
 

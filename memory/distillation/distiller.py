@@ -7,15 +7,18 @@ Rules kept here:
 - an item may speak for several variants, such as one scope and a narrower one: it leads each that nobody has led, and
   the Decision about the widest covers it;
 - a head that already says the same on exactly this evidence stands: its Decision covers the item. Evidence is the same
-  if its support units are, whichever import of it is read; what was tried beside it does not count;
+  if its support units are, whichever import of it is read; what was tried beside it does not count. One that was made
+  under a later version of the policy stands as well: an item that pins an earlier one cannot undo it;
+- a live record whose variant the snapshot judges no more, such as a part of a split that has ended, is ended by the
+  next item of its evidence (VRM-W07);
 - lifecycle events consume the head that was read; if it moves meanwhile, the commit writes nothing and the item is
   proposed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from memory.distillation.drafting import Draft, Judgement, RuleDraft
@@ -42,11 +45,11 @@ from records.ids import (
     SupportUnitId,
     WorkItemId,
 )
-from records.ingestion import ActiveView, Batch, Report, WorkAssignment, WorkDisposition, WorkItem
+from records.ingestion import ActiveView, Batch, Report, WorkAssignment, WorkDisposition, WorkItem, WorkOutcome
 from records.knowledge import DecisionKind, EvidenceLink, GovernedRecord, LifecycleEvent, LinkRelation
 from records.runtime import Subject
 from records.states import Machine
-from records.values import Disposition
+from records.values import Disposition, PolicyIdentity
 from store.ledger.port import LedgerReader
 
 Covering = tuple[CandidateId, DecisionId]
@@ -103,13 +106,38 @@ class KnowledgeDistiller:
         """Return one complete proposal per request, in order; within a call each variant is led once."""
         led: dict[ScopeVariantId, Covering] = {}
         self._moved = {}
-        return [self._propose(request, led) for request in requests]
+        orphaned = self._orphaned(requests)
+        return [self._propose(request, self._found(request, orphaned), led) for request in requests]
 
-    def _propose(self, request: DistillationRequest, led: dict[ScopeVariantId, Covering]) -> Proposal:
-        finding = self.view(request.snapshot_id).find(ExperienceId(request.item.experience_id))
+    def _orphaned(self, requests: Sequence[DistillationRequest]) -> frozenset[ScopeVariantId]:
+        """Return the variants of these items whose head is live though their snapshot judges them no more."""
+        keys = {
+            (request.item.namespace, key)
+            for request in requests
+            for key in self.view(request.snapshot_id).unjudged(ExperienceId(request.item.experience_id))
+        }
+        found = set[ScopeVariantId]()
+        for namespace in {namespace for namespace, _ in keys}:
+            heads = self._reader.variant_heads(namespace, {key for space, key in keys if space == namespace})
+            found |= {ScopeVariantId(key) for key, head in heads.items() if is_live(head.disposition)}
+        return frozenset(found)
+
+    def _found(self, request: DistillationRequest, orphaned: Collection[ScopeVariantId]) -> Finding:
+        """Return what becomes of an item's Experience, with the ends of what nothing carries any more."""
+        view, experience_id = self.view(request.snapshot_id), ExperienceId(request.item.experience_id)
+        finding = view.find(experience_id)
+        keys = [key for key in view.unjudged(experience_id) if key in orphaned]
+        ends = tuple(end for key in keys if (end := view.withdrawn(key)) is not None)
+        if not ends:
+            return finding
+        return replace(finding, outcome=WorkOutcome.COVERED, verdicts=(*finding.verdicts, *ends), refused=())
+
+    def _propose(self, request: DistillationRequest, finding: Finding, led: dict[ScopeVariantId, Covering]) -> Proposal:
         now = self._clock()
-        covers = [self._cover(request, verdict, led, now) for verdict in finding.verdicts]
+        # From the last: what the first verdict may point at, such as the rules of a procedure, comes before it.
+        covers = [self._cover(request, verdict, led, now) for verdict in reversed(finding.verdicts)]
         decided = [record for cover in covers for record in cover.records]
+        covers.reverse()
         read = sorted({*finding.read, *(each for cover in covers for each in cover.read)})
         batch = self._batch(request, tuple(read), now)
         disposition = _disposition(request, batch, finding, covers)
@@ -180,15 +208,15 @@ class KnowledgeDistiller:
         return (candidate, DecisionId.check(known[0].id)) if known else None
 
     def _standing(self, draft: Draft[Any]) -> Covering | None:
-        """Return the Decision behind the head if the head already says this, on exactly this evidence."""
+        """Return the Decision behind a head that says this on exactly this evidence, or is of a later policy."""
         head = draft.head
-        if head is None or Disposition(head.disposition) is not STANDS.get(draft.verdict.verdict.decision):
-            return None
-        stored = self._reader.get(head.memory_id)
+        stored = None if head is None else self._reader.get(head.memory_id)
         record = None if stored is None else stored.load()
-        if not isinstance(record, GovernedRecord) or not draft.same_claim(record):
+        if head is None or not isinstance(record, GovernedRecord):
             return None
-        if _support(record.links) != _support(draft.verdict.links):
+        same = Disposition(head.disposition) is STANDS.get(draft.verdict.verdict.decision)
+        same = same and draft.same_claim(record) and _support(record.links) == _support(draft.verdict.links)
+        if not same and not _later(record.distillation_policy, self._policies.distillation.identity):
             return None
         decisions = self._reader.find("distillation-decision", draft.namespace, candidate_id=str(record.candidate_id))
         return (record.candidate_id, DecisionId.check(decisions[0].id)) if decisions else None
@@ -205,6 +233,11 @@ class KnowledgeDistiller:
             lifecycle_policy=self._policies.lifecycle.identity,
             drafting_adapter=self._drafter.identity,
         )
+
+
+def _later(theirs: PolicyIdentity, ours: PolicyIdentity) -> bool:
+    """Tell whether a record was made under a later version of a policy."""
+    return theirs.policy_id == ours.policy_id and int(theirs.version) > int(ours.version)
 
 
 def _support(links: Iterable[EvidenceLink]) -> frozenset[tuple[LinkRelation, SupportUnitId]]:

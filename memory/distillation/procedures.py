@@ -84,7 +84,8 @@ def _rules(verdict: ProcedureVerdict, contrasts: ContrastTable) -> tuple[ScopeVa
     return tuple(
         key
         for key, variant in sorted(contrasts.variants.items())
-        if (variant.target.catalog_digest, variant.scope.task_scope_id, variant.scope.contract_digest) == own
+        if not variant.bound
+        and (variant.target.catalog_digest, variant.scope.task_scope_id, variant.scope.contract_digest) == own
         and (f'"{variant.target.knob.name}"', variant.target.knob.from_value, variant.target.knob.to_value) in steps
     )
 

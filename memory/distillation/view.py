@@ -15,7 +15,7 @@ from memory.distillation.procedures import ProcedureView, view_procedures
 from memory.evidence import resolve_bundles
 from policies.contrasts import ContrastTable, Variant, tabulate
 from policies.distillation_policy import CandidateReason, DistillationPolicy
-from policies.distiller import judge
+from policies.distiller import judge, withdraw
 from policies.procedures.policy import ProcedurePolicy, procedure_policy
 from policies.variants import experience_of
 from records.errors import EvidenceError, NotFoundError
@@ -62,6 +62,7 @@ class View:
     strata: Mapping[Place, tuple[ExperienceId, ...]]
     places: Mapping[ExperienceId, tuple[Place, ...]]
     members: frozenset[ExperienceId]
+    policy: DistillationPolicy
     parts: Mapping[ScopeVariantId, tuple[ScopeVariantId, ...]]
     procedures: ProcedureView
 
@@ -81,6 +82,14 @@ class View:
             read=tuple(sorted(read | {experience_id})),
             refused=(),
         )
+
+    def unjudged(self, experience_id: ExperienceId) -> tuple[ScopeVariantId, ...]:
+        """Return the drafted variants of an Experience that have no verdict: nothing asks for them any more, or yet."""
+        return tuple(key for key, _ in self.places.get(experience_id, ()) if key not in self.verdicts)
+
+    def withdrawn(self, key: ScopeVariantId) -> Judgement | None:
+        """Return the verdict that ends a live record of a drafted variant for which nothing asks any more."""
+        return withdraw({**self.table.variants, **self.table.quiet}[key], self.policy)
 
     def _spoken_for(self, judged: Sequence[Place]) -> Iterable[ScopeVariantId]:
         """Return the variants of these places, and all parts of one that is split.
@@ -147,6 +156,7 @@ def read_view(
         strata=strata,
         places=places,
         members=frozenset(wanted),
+        policy=policy,
         parts=_parts(verdicts),
         procedures=view_procedures(bundles, table, policy, procedures or procedure_policy()),
     )
@@ -165,24 +175,21 @@ def _index(
 ) -> tuple[dict[Place, tuple[ExperienceId, ...]], dict[ExperienceId, tuple[Place, ...]]]:
     """Return the members of every variant and stratum, and where each Experience is: widest scope first.
 
-    A changed run speaks for every variant that it was compared under; a baseline, which all of its stratum share, is
-    considered with the first alone. A draft that nothing judged covers nothing.
+    A run speaks for every variant that it was compared under, a baseline for all of its stratum: another one moves them
+    all. A draft that nothing judged covers nothing.
     """
     members: dict[Place, set[ExperienceId]] = defaultdict(set)
     places: dict[ExperienceId, dict[Place, None]] = defaultdict(dict)
-    baselines: dict[ExperienceId, Place] = {}
-    for key, variant in sorted(table.variants.items(), key=_widest_first):
+    for key, variant in sorted({**table.variants, **table.quiet}.items(), key=_widest_first):
         for arm in variant.arms:
             runs = set(map(experience_of, arm.runs))
             members[key, arm.stratum_id] |= runs
             for baseline in runs:
-                baselines.setdefault(baseline, (key, arm.stratum_id))
+                places[baseline][key, arm.stratum_id] = None
         for contrast in variant.contrasts:
             place, changed = (key, contrast.stratum_id), experience_of(contrast.changed)
             members[place].add(changed)
             places[changed][place] = None
-    for baseline, place in baselines.items():
-        places[baseline].setdefault(place, None)
     return (
         {place: tuple(sorted(ids)) for place, ids in members.items()},
         {experience_id: tuple(found) for experience_id, found in places.items()},

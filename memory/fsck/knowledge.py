@@ -53,7 +53,7 @@ class CommitCheck:
                 commits[row.permit_key][row.id] = chunk.records[row.id]
         for records in commits.values():
             faults = (*self._founded(case, records), *_decided(records), *_covered(case, records))
-            for key, met in (*faults, *_contesting(case, records)):
+            for key, met in (*faults, *self._contesting(case, records)):
                 case.findings.add(Code.KNOWLEDGE_UNFOUNDED, key, met)
 
     def _founded(self, case: Case, records: dict[str, Record]) -> Iterator[Fault]:
@@ -82,6 +82,27 @@ class CommitCheck:
             self._members.put(key, frozenset(str(member.experience_id) for member in named))
         return self._members[key]
 
+    def _contesting(self, case: Case, records: dict[str, Record]) -> Iterator[Fault]:
+        """Yield contested records that drop evidence of the one they replace, or do not say that they contest it."""
+        events, memories = only(records, LifecycleEvent), only(records, GovernedRecord)
+        told = {
+            frozenset((str(each.source_memory_id), str(each.target_memory_id)))
+            for each in only(records, MemoryRelation).values()
+            if each.relation is RelationKind.CONTESTS
+        }
+        for event in events.values():
+            ended, new = events.get(str(event.expected_prior)), memories.get(str(event.memory_id))
+            if event.event_type is not EventType.PROMOTED_CONTESTED or ended is None or new is None:
+                continue
+            old = case.read([str(ended.memory_id)], GovernedRecord).get(str(ended.memory_id))
+            if old is None:
+                continue  # a reference that leads nowhere is another check's finding
+            kept = cited(old) & self._read_members(case, str(event.evidence_snapshot_id))
+            if not kept <= cited(new):
+                yield str(new.id), f"it leaves out evidence of {old.id}, which it replaces"
+            if old.strength.grade is not Grade.CONTESTED and frozenset((str(old.id), str(new.id))) not in told:
+                yield str(new.id), f"it does not say that it contests {old.id}"
+
 
 def _decided(records: dict[str, Record]) -> Iterator[Fault]:
     """Yield what was made without a decision, or otherwise than decided."""
@@ -101,27 +122,6 @@ def _decided(records: dict[str, Record]) -> Iterator[Fault]:
         wanted, decided = _DECIDED.get(event.disposition), kinds.get(str(event.memory_id))
         if wanted is not None and decided is not wanted:
             yield key, f"{event.memory_id} becomes {event.disposition}, its decision is {decided}"
-
-
-def _contesting(case: Case, records: dict[str, Record]) -> Iterator[Fault]:
-    """Yield contested records that drop evidence of the one they replace, or do not say that they contest it."""
-    events, memories = only(records, LifecycleEvent), only(records, GovernedRecord)
-    told = {
-        frozenset((str(each.source_memory_id), str(each.target_memory_id)))
-        for each in only(records, MemoryRelation).values()
-        if each.relation is RelationKind.CONTESTS
-    }
-    for event in events.values():
-        ended, new = events.get(str(event.expected_prior)), memories.get(str(event.memory_id))
-        if event.event_type is not EventType.PROMOTED_CONTESTED or ended is None or new is None:
-            continue
-        old = case.read([str(ended.memory_id)], GovernedRecord).get(str(ended.memory_id))
-        if old is None:
-            continue  # a reference that leads nowhere is another check's finding
-        if not cited(old) <= cited(new):
-            yield str(new.id), f"it leaves out evidence of {old.id}, which it replaces"
-        if old.strength.grade is not Grade.CONTESTED and frozenset((str(old.id), str(new.id))) not in told:
-            yield str(new.id), f"it does not say that it contests {old.id}"
 
 
 def _covered(case: Case, records: dict[str, Record]) -> Iterator[Fault]:

@@ -89,9 +89,10 @@ class Group:
         return tuple(each for each in self.whole if each.total() > self.margin)
 
     def steering(self, tool: ToolRule) -> str:
-        """Return the metric that checks in the middle look at."""
+        """Return the metric that checks in the middle look at: the tool's score, where the primary is a score too."""
+        primary = self.contract.primary_metric
         verified = all(each.values(tool.steering) is not None for each in self.whole)
-        return tool.steering if verified else self.contract.primary_metric.name
+        return tool.steering if verified and primary.direction is Direction.MAXIMIZE else primary.name
 
 
 def step_names(route: Route) -> tuple[str, ...]:

@@ -221,7 +221,7 @@ def _verdict(
     if point is None or tool is None:
         raise ValueError("a group that is refused has no verdict")
     procedure, mechanism, scope = draft(group, point, tool, procedures), mechanism_of(route), _scope(route)
-    strength = grade_evidence(summary, judged.units, policy.strength, policy.effect)
+    strength = grade_evidence(summary, judged.units, policy.strength, policy.effect, policy.adjudication_share)
     decided = decide(policy, summary, gate, strength.grade, Circumstances(guardrails=judged.guardrails))
     reasons = _reasons(judged, gate, procedures)
     family = procedure_family_id(route.namespace, procedure.trigger, mechanism)

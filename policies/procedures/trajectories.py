@@ -19,11 +19,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
+from policies.admission import refusal
 from policies.distillation_policy import DistillationPolicy
 from policies.effects import PairedDelta
+from policies.failures import broken
 from policies.procedures.policy import ProcedureReason
 from policies.strata import stratum_of
-from records.evidence import AttemptStatus, EvaluationContract, Manipulation, VerifiedEvidenceBundle
+from records.evidence import EvaluationContract, Manipulation, VerifiedEvidenceBundle
 from records.ids import EvaluationTaskId, ExperienceId, RunId, StratumId, SupportUnitId, TaskScopeId
 from records.values import DecisionPoint, Direction, Knob
 
@@ -126,7 +128,7 @@ def read_trajectories(bundles: Iterable[VerifiedEvidenceBundle], policy: Distill
     refused: dict[ExperienceId, ProcedureReason] = {}
     found: list[Trajectory] = []
     for runs in _groups(bundles).values():
-        chain = _chain(runs)
+        chain = _chain(runs, policy)
         for run in runs[len(chain) :]:
             refused[ExperienceId(run.experience.id)] = ProcedureReason.NOT_A_CHAIN
         if len(chain) > 1:
@@ -147,11 +149,11 @@ def _groups(bundles: Iterable[VerifiedEvidenceBundle]) -> Mapping[_Place, list[V
     return dict(sorted(groups.items()))
 
 
-def _chain(runs: list[VerifiedEvidenceBundle]) -> Chain:
+def _chain(runs: list[VerifiedEvidenceBundle], policy: DistillationPolicy) -> Chain:
     """Return the longest beginning of runs, in order of iteration, that is a chain."""
     chain: list[VerifiedEvidenceBundle] = []
     for run in runs:
-        if not _is_sound(run) or not (_follows(chain[-1], run) if chain else _begins(run)):
+        if not _is_sound(run, policy) or not (_follows(chain[-1], run) if chain else _begins(run)):
             break
         chain.append(run)
     again = {run.attempt.iteration for run in runs[len(chain) :]}
@@ -159,9 +161,10 @@ def _chain(runs: list[VerifiedEvidenceBundle]) -> Chain:
     return tuple(run for run in chain if run.attempt.iteration < min(again, default=run.attempt.iteration + 1))
 
 
-def _is_sound(run: VerifiedEvidenceBundle) -> bool:
+def _is_sound(run: VerifiedEvidenceBundle, policy: DistillationPolicy) -> bool:
+    """Tell whether a run worked, was measured, and may be drafted from at all, as a rule's would be."""
     measured = run.verification.metric(run.contract.primary_metric.name) is not None
-    return run.verification.valid and run.attempt.status is AttemptStatus.COMPLETED and measured
+    return measured and broken(run) is None and refusal(run, policy) is None
 
 
 def _begins(run: VerifiedEvidenceBundle) -> bool:

@@ -107,7 +107,8 @@ class TestTrueContradiction:
         upheld(stack)
         monkeypatch.setattr(guards, "guard_conflicts", lambda _reader, _append: None)
         self.lie(stack, lacks)
-        hidden = next(each for each in stack.load("memory-record") if each.strength.grade is Grade.CONTESTED)
+        contested = [each for each in stack.load("memory-record") if each.strength.grade is Grade.CONTESTED]
+        hidden = next(each for each in contested if each.prior_memory_id is not None)
         with stack.stores.ledger.reading() as reader:
             report = fsck(reader, stack.stores.runtime, None)
         assert Code.KNOWLEDGE_UNFOUNDED in {found.code for found in report.violations if found.record == hidden.id}
@@ -166,6 +167,40 @@ class TestScopeSplit:
         }
         last = stack.load("distillation-decision")
         assert any("scope_split_required" in decision.reasons for decision in last)
+        require_clean(stack)
+
+
+class TestLateBaselines:
+    def test_vrm_w07_baselines_run_again_move_every_rule_of_their_stratum(self, stack: Stack) -> None:
+        """Two changes looked good beside baselines that were unlucky; reruns of the baselines end both rules."""
+        other = ("class_weight", "none", "balanced")
+        trials = effects(stack, "first", GOOD) + effects(stack, "first", GOOD, change=other)[1::2]
+        stack.study("first", trials)
+        assert sorted(head.disposition for head in heads(stack)) == ["active", "active"]
+        better = {"balanced_accuracy": 0.95}
+        left = (stack.stores.artifacts.reference("predictions", b"of the baselines, run again"),)
+        again = effects(stack, "again", GOOD, verified=better, artifacts=left)[0::2]
+        assert not stack.study("again", again)
+        actions = {rule.id: rule.action for rule in stack.load("memory-record")}
+        live = [actions[head.memory_id] for head in heads(stack) if head.disposition == Disposition.ACTIVE]
+        assert ActionKind.RECOMMEND not in live
+        assert {head.version for head in heads(stack)} != {1}
+        assert all(head.version > 1 for head in heads(stack))
+        require_clean(stack)
+
+
+class TestSplitThatEnds:
+    def test_vrm_w07_a_part_that_nothing_asks_for_any_more_is_retracted(self, stack: Stack) -> None:
+        """The other environment turns out to be mixed: it explains nothing any more, and its rule must not stay."""
+        elsewhere = digest("another environment")
+        worse = {root: -delta for root, delta in zip("efgh", GOOD.values(), strict=True)}
+        stack.study("both", effects(stack, "both", GOOD) + effects(stack, "both", worse, environment_digest=elsewhere))
+        avoided = [rule for rule in stack.load("memory-record") if rule.action is ActionKind.AVOID]
+        assert [rule.scope.environment_digest for rule in avoided] == [elsewhere]
+        mixed = {"i": 0.25, "j": 0.20}
+        assert not stack.study("mixed", effects(stack, "mixed", mixed, environment_digest=elsewhere))
+        dispositions = {head.memory_id: head.disposition for head in heads(stack)}
+        assert dispositions[avoided[0].id] == Disposition.RETRACTED
         require_clean(stack)
 
 

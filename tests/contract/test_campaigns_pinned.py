@@ -15,6 +15,7 @@ from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_ke
 from memory.work_state import Pinned, by_pinned
 from policies.distillation_policy import DistillationPolicy
 from records.appends import Append
+from records.canonical import canonical_bytes
 from records.errors import InvalidInputError, StaleError
 from records.flows import Transition
 from records.ids import EvidenceSnapshotId
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.parametrize(
     ("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True
 )
 
-LATER = DistillationPolicy.build(**(vars(POLICIES.distillation) | {"version": "999"}))
+LATER = DistillationPolicy.load(canonical_bytes(POLICIES.distillation.as_json() | {"version": "999"}))
 """A version that is the default after the items were queued; it says the same under another identity."""
 MOVED = Policies(distillation=LATER, lifecycle=POLICIES.lifecycle)
 PLAIN = PROFILE.model_copy(update={"budget_class": "plain"})

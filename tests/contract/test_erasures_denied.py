@@ -106,7 +106,7 @@ def test_a_distillation_that_rests_on_what_was_denied_meanwhile_writes_one_confl
     phases = stack.phases()
     others = stack.load("no-commit-receipt")  # of items that a refused Decision was to cover
     assert phases["authorization", "RETIRED_NO_COMMIT"] == len(conflicts) + len(others)
-    assert {proof.reason for proof in others} <= {NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED}
+    assert {proof.reason for proof in others} <= {NoCommitReason.PRECONDITION_CONFLICT}
     assert not phases["activity", "COMMITTING"]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -19,6 +19,7 @@ import pytest
 from memory.campaigns import Campaigns, Failure
 from memory.distillation.distiller import Cover, Covering, DistillationRequest, KnowledgeDistiller
 from memory.distillation.drafting import Judgement
+from memory.distillation.view import Finding
 from memory.fsck import fsck
 from policies.distiller import VariantVerdict
 from records.appends import AppendReceipt, Head
@@ -93,6 +94,11 @@ class Rival(KnowledgeDistiller):
         )
         cover = super()._cover(request, own, {}, now)
         return replace(cover, read=tuple(sorted({*cover.read, ExperienceId(request.item.experience_id)})))
+
+    def _found(self, request: DistillationRequest, orphaned: Collection[ScopeVariantId]) -> Finding:
+        """Speak of the task scope alone; a task with many seeds has a variant of its own."""
+        finding = super()._found(request, orphaned)
+        return replace(finding, verdicts=finding.verdicts[:1])
 
     def _standing(self, _draft: object) -> None:
         return None

@@ -110,3 +110,17 @@ def test_under_version_1_a_guardrail_is_reported_only() -> None:
     assert codes(verdict) == {"eligible_active"}
     (shown,) = verdict.effect.guardrails
     assert shown == verdicts(guarded(HARM), POLICY)[0].effect.guardrails[0]
+
+
+def test_of_two_arms_the_guardrail_is_seen_as_often_as_in_the_smaller_one() -> None:
+    """Five changed runs have it verified and one baseline: nobody has looked at what the change costs."""
+    contract = make_contract(guardrail_metrics=(ACCURACY,))
+    found = []
+    for at in range(5):
+        before = {"balanced_accuracy": round(0.5 + at / 1000, 6)} | ({"accuracy": 0.9} if at == 0 else {})
+        after = {"balanced_accuracy": round(0.6 + at / 1000, 6), "accuracy": 0.5}
+        found.append(run(f"b{at}", 0.5, seed=1000 + at, change=None, contract=contract, verified=before))
+        found.append(run(f"c{at}", 0.6, seed=2000 + at, contract=contract, verified=after))
+    (instance,) = [each for each in verdicts(found) if each.variant.of_one_task]
+    assert instance.verdict.decision is DecisionKind.DEFERRED
+    assert instance.verdict.reason_codes == (CandidateReason.MISSING_GUARDRAIL_EVIDENCE,)

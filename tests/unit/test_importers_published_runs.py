@@ -77,7 +77,8 @@ def test_a_run_without_a_seed_gets_one_that_is_nobody_elses(tmp_path: Path) -> N
     assert len(set(seeds)) == len(seeds) == 15
     assert all(0 <= seed < 2**53 for seed in seeds)
     assert seeds == [row.seed for row in read_published_table(write_runs(tmp_path / "again")).rows]
-    assert run_seed("one", "run") != run_seed("other", "run")
+    assert run_seed("one", "arm", "run") != run_seed("other", "arm", "run")
+    assert run_seed("one", "arm", "1") != run_seed("one", "baseline", "1")
 
 
 def test_records_have_sources_of_their_own_and_machines_are_the_environment(tmp_path: Path) -> None:

@@ -10,15 +10,16 @@ from scipy import stats
 
 from policies.contrasts import tabulate
 from policies.distillation_policy import CandidateReason, ScopeField
-from policies.distiller import judge
+from policies.distiller import judge, withdraw
 from policies.strength import StrengthReason
 from records.knowledge import DecisionKind
 from records.values import ActionKind, Grade
 from tests.support.trials import digest
-from tests.unit.comparisons import FIRST, POLICY, arms, ids, paired, roots, task, verdicts
+from tests.unit.comparisons import FIRST, POLICY, arms, ids, paired, roots, run, task, verdicts
 
 GAINS = (0.05, 0.07, 0.03, 0.05, 0.06)
 NOISE = (0.02, -0.02, 0.015, -0.016, 0.001)
+TASK = ScopeField.EVALUATION_TASK
 HERE, THERE = digest("one accelerator"), digest("eight accelerators")
 
 
@@ -200,3 +201,44 @@ def test_seeds_of_one_task_against_scipy(deltas: list[float], seed: int) -> None
     if instance.verdict.decision is DecisionKind.PROMOTED_ACTIVE:
         assert (instance.summary.p_value or 0.0) <= 0.05
         assert instance.strength.grade is Grade.REPLICATED
+
+
+class TestTheSameResultInSeveralStrata:
+    """A run that leaves the same bytes elsewhere has shown nothing more (VRM-W06)."""
+
+    def test_vrm_w06_pairs_repeated_in_another_environment_are_the_same_pairs(self) -> None:
+        deltas = (0.05, 0.07, 0.03)
+        here = paired(deltas)
+        there = [
+            run(
+                f"again-{each.experience.id[-8:]}",
+                each.verification.metric("balanced_accuracy"),
+                seed=each.attempt.seed,
+                change=None if each.intervention.knob is None else ("scaler", "none", "standard"),
+                artifacts=each.observation.artifacts,
+                environment_digest=digest("another environment"),
+            )
+            for each in here
+        ]
+        found = verdicts([*here, *there])
+        assert [verdict for verdict in found if verdict.variant.of_one_task] == []
+        (instance,) = tabulate([*here, *there], POLICY).quiet.values()
+        assert instance.runs_per_arm == len(deltas)
+
+    def test_identical_values_explain_no_split(self) -> None:
+        """On a metric of coarse steps both sides may have no variance at all; that is no certainty of a difference."""
+        here = paired((0.0333,) * 3)
+        there = paired((0.0667,) * 3, first=10, environment_digest=digest("another environment"))
+        (whole,) = [each for each in verdicts([*here, *there]) if each.variant.bound == (TASK,)]
+        assert whole.split_by is None
+        assert whole.verdict.decision is DecisionKind.PROMOTED_ACTIVE
+
+
+def test_what_nothing_asks_for_any_more_is_deferred_whatever_it_shows() -> None:
+    table = tabulate(paired((0.05, 0.052, 0.049)), POLICY)
+    (instance,) = table.quiet.values()
+    assert instance.scope_variant_id not in judge(table, POLICY)
+    ended = withdraw(instance, POLICY)
+    assert ended is not None
+    assert (ended.verdict.decision, ended.verdict.action) == (DecisionKind.DEFERRED, None)
+    assert ended.links

@@ -21,7 +21,7 @@ from records.errors import InvalidRecordError
 from records.evidence import VerifiedEvidenceBundle
 from records.knowledge import DecisionKind, LinkRelation
 from records.procedures import Comparison
-from records.values import DecisionPoint
+from records.values import DecisionPoint, Knob
 from tests.support.procedure_samples import CATALOG, CHANGES, GOOD, Scores, again, bundles, chain, chains
 from tests.support.trials import make_contract
 
@@ -254,3 +254,17 @@ def test_what_is_promoted_rests_on_two_roots_beyond_the_margin(scores: Scores) -
         beyond = sum(round(values[-1] - values[0], 6) > 0.005 for values in scores.values())
         assert not found.promoted or beyond >= PROCEDURES.support_units
         assert found.promoted == (found.verdict.decision.value.startswith("promoted"))
+
+
+def test_a_step_that_the_catalog_does_not_register_ends_the_chain() -> None:
+    """What a rule may not be drafted from, a procedure may not either (spec 11)."""
+    sound = bundles(chains(GOOD))
+    assert verdicts(sound)
+    knob = Knob(name="gamma", from_value='"scale"', to_value='"auto"')  # fixed in the catalog
+    forbidden = [
+        run.model_copy(update={"intervention": run.intervention.model_copy(update={"knob": knob})})
+        if run.intervention.knob is not None
+        else run
+        for run in sound
+    ]
+    assert not verdicts(forbidden)

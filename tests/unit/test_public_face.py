@@ -13,11 +13,15 @@ from vrm.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "gc", "recover", "erase",
-            "migrate", "bench", "simulate", "chaos", "runs")  # fmt: skip
+            "migrate", "bench", "simulate", "chaos", "runs", "procedures", "evaluate", "audit")  # fmt: skip
 GROUPS = {
-    "knowledge": ("list", "show"),
+    "knowledge": ("list", "show", "history", "why-not", "plot"),
+    "distil": ("", "status", "dead-letters", "retry"),
+    "procedures": ("list", "show", "trial", "compile", "execute"),
+    "evaluate": ("writer",),
+    "audit": ("keeps",),
     "runs": ("list", "show", "pause", "resume", "cancel", "fail", "budget"),
-    "bench": ("ledger", "recall", "protocol"),
+    "bench": ("ledger", "recall", "protocol", "distil"),
     "import": ("table", "ai-researcher", "phase3"),
 }
 

@@ -57,6 +57,8 @@ def drafter_of(draft: str, url: str | None, model: str | None, key_variable: str
         raise UnavailableError("--draft llm", str(error), "Install the extra `llm` of this project.") from error
     from vrm.bootstrap import home_of  # noqa: PLC0415
 
+    key = os.environ.pop(key_variable, "").strip()  # servers and workers that are started from here must not inherit it
+
     exchanges = Exchanges(home_of().drafts)
-    with closing(LlmDrafting(url, model, os.environ.get(key_variable, "").strip(), exchanges)) as adapter:
+    with closing(LlmDrafting(url, model, key, exchanges)) as adapter:
         yield Drafter(adapter)

@@ -99,6 +99,7 @@ def trial(
       vrm procedures trial --change scaler=standard --change C=10 --change class_weight=balanced
     """  # noqa: D301  # as above
     with opened_job(namespace, "small", quiet=as_json) as job:
+        _recover(job)
         from policies.catalog import load_catalog  # noqa: PLC0415  # as above
         from vrm.domain import CATALOG  # noqa: PLC0415
         from vrm.mainjob import procedures, steps  # noqa: PLC0415
@@ -128,6 +129,7 @@ def compile_waiting(namespace: Namespace = DEFAULT_NAMESPACE, as_json: AsJson = 
       vrm procedures compile --namespace demo --json
     """  # noqa: D301  # as above
     with opened_job(namespace, "small", quiet=as_json) as job:
+        _recover(job)
         _compile(job, as_json=as_json)
 
 
@@ -156,6 +158,7 @@ def execute(
     with connection(context).stores() as stores, stores.ledger.reading() as reader:
         found = read_procedure(reader, record_id)
     with opened_job(found.record.namespace, "small", quiet=as_json) as job:
+        _recover(job)
         from policies.catalog import load_catalog  # noqa: PLC0415
         from vrm.cli import procedures_view as view  # noqa: PLC0415
         from vrm.domain import CATALOG  # noqa: PLC0415
@@ -170,6 +173,13 @@ def execute(
         show_json(done.as_json())
     else:
         view.show_executions(console(), [done])
+
+
+def _recover(job: Job) -> None:
+    """Settle what a crash left, so that what was begun goes on where it stopped."""
+    from vrm.mainjob.run import recover  # noqa: PLC0415  # brings everything along
+
+    recover(job)
 
 
 def _compile(job: Job, *, as_json: bool) -> None:

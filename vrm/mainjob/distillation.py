@@ -107,8 +107,9 @@ def _campaigns(job: Job, item_ids: Iterable[str]) -> list[Subject]:
 
 
 def _allow(job: Job, run: Subject, attempts: int) -> None:
-    """Give a running campaign that may not be attempted any more some attempts."""
-    if run.phase is not Phase.RUNNING or attempts_left(run) != 0:
+    """Give a running campaign that has fewer attempts left than are asked for as many."""
+    left = attempts_left(run)
+    if run.phase is not Phase.RUNNING or left is None or left >= attempts:
         return
     line = next(each for each in RunFacts.load(run.facts).budget if each.resource == ATTEMPTS)
     commands = RunCommands(job.stores.runtime, job.stores.artifacts, job.owners.run_owner, now)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Sequence
 
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
+from tenacity import Retrying, retry_if_result, wait_exponential
 
 from memory.campaigns import Failure
 from memory.distillation.pinned import packaged
@@ -24,6 +25,7 @@ from records.errors import InvalidInputError, StaleError
 from records.evidence import EvaluationContract
 from records.flows import Transition
 from records.ids import EvidenceSnapshotId, RecallInputId, RunId
+from records.outcomes import NoCommitReason
 from records.runtime import activity_id
 from records.states import Phase
 from records.values import PolicyIdentity
@@ -88,8 +90,8 @@ def ingest(job: Job, run_ids: list[RunId]) -> None:
 def capture(job: Job, policy: DistillationPolicy) -> EvidenceSnapshotId:
     """Capture all evidence that a policy admits at the namespace's present frontier; the same again is one capture."""
     with job.stores.ledger.reading() as reader:
-        frontier = reader.namespace_head(job.namespace).evidence
-        key = f"evidence-at-{frontier}-under-{policy.policy_id}-v{policy.version}"
+        head = reader.namespace_head(job.namespace)
+        key = f"evidence-at-{head.evidence}-denied-at-{head.retention}-under-{policy.policy_id}-v{policy.version}"
         request = FreezeEvidence(namespace=job.namespace, operation_key=key)
         snapshot, operation = EvidenceSnapshotBuilder(policy).freeze(reader, request)
     job.append(Transition.CAPTURE_SNAPSHOT, capture_key(operation), snapshot, operation)
@@ -101,10 +103,14 @@ def distil(job: Job) -> None:
 
     Raises:
         VrmError: why the first of those that still wait was not distilled.
+        StaleError: items wait that nobody said anything of: another driver holds them, or they are being committed.
     """
-    swept(job)
+    left = swept(job).waiting()
     if job.failures:
         raise job.failures[0].error
+    if left:
+        remedy = "Run `vrm recover`, and distil again."
+        raise StaleError("distillation", f"{len(left)} items are held or being committed", remedy)
 
 
 def swept(job: Job, items: Collection[str] | None = None) -> Sweep:
@@ -115,7 +121,7 @@ def swept(job: Job, items: Collection[str] | None = None) -> Sweep:
     sweep = Sweep(job, items)
     passes = Retrying(
         retry=retry_if_result(bool),
-        stop=stop_after_delay(PATIENCE_SECONDS),
+        stop=lambda _state: sweep.idle_seconds() > PATIENCE_SECONDS,
         wait=wait_exponential(multiplier=0.1, max=2),
         retry_error_callback=lambda state: state.outcome.result() if state.outcome else True,
     )
@@ -135,6 +141,7 @@ class Sweep:
         """Sweep over `items` only, if they are given."""
         self._job, self._items = job, items
         self._snapshots: dict[PolicyIdentity, EvidenceSnapshotId] = {}
+        self._left, self._moved_at = len(self.waiting()), time.monotonic()
         self.buried: dict[str, Phase] = {}
 
     def waiting(self) -> list[Waiting]:
@@ -154,15 +161,24 @@ class Sweep:
                 hopeless |= {str(item.id) for item, _ in group}
                 continue
             failures = job.campaigns.distil(snapshot_id, job.distillers, advance, group)
+            if any(each.error.value == NoCommitReason.RETENTION_REVOKED for each in failures):
+                self._snapshots.pop(pinned.distillation)  # it holds what is denied by now
             self.buried |= job.dead_letters.bury(failures)
             job.failures += [each for each in failures if each.subject not in self.buried]
             hopeless |= {each.subject for each in failures if each.error.field == _OF_THE_RUN}
         job.campaigns.complete()  # a driver may have ended between the last completion and the end of its Run
-        return any(str(item.id) not in hopeless for item, _ in self.waiting())
+        left = self.waiting()
+        if len(left) < self._left:
+            self._left, self._moved_at = len(left), time.monotonic()
+        return any(str(item.id) not in hopeless for item, _ in left)
+
+    def idle_seconds(self) -> float:
+        """Return how long ago the last pass ended that left less than the one before it."""
+        return time.monotonic() - self._moved_at
 
     def _snapshot(self, pinned: Pinned) -> EvidenceSnapshotId:
+        policy = packaged(pinned.distillation, pinned.lifecycle).distillation
         if pinned.distillation not in self._snapshots:
-            policy = packaged(pinned.distillation, pinned.lifecycle).distillation
             self._snapshots[pinned.distillation] = capture(self._job, policy)
         return self._snapshots[pinned.distillation]
 
