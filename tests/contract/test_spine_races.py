@@ -143,7 +143,7 @@ class TestHeadStale:
         leader, follower = race.distiller.propose([race.lease(0), race.lease(1)])
         assert "distillation-decision" not in nouns(follower)
         receipt = race.carry(follower)
-        assert receipt.reason is NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED
+        assert receipt.reason is NoCommitReason.PRECONDITION_CONFLICT
         assert not race.load("distillation-report")
         assert race.carry(leader).committed
         race.finish()
