@@ -168,6 +168,8 @@ class Sweep:
             hopeless |= {each.subject for each in failures if each.error.field == _OF_THE_RUN}
         job.campaigns.complete()  # a driver may have ended between the last completion and the end of its Run
         left = self.waiting()
+        names = {str(item.id) for item, _ in left}
+        job.failures = [each for each in job.failures if each.subject in names]  # the rest was settled after all
         if len(left) < self._left:
             self._left, self._moved_at = len(left), time.monotonic()
         return any(str(item.id) not in hopeless for item, _ in left)
