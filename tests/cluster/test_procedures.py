@@ -109,11 +109,15 @@ def test_a_changed_tool_version_blocks_before_anything_runs(
     assert rule is not None
     running = running_tools(procedure_policy(), rule.domain) | {rule.tool: "f" * 64}
     before = len(load(job, "attempt"))
+    with job.stores.ledger.reading() as reader:
+        earlier = {each.run_id for each in executions(reader, compiled.record)}
     with pytest.raises(ProcedureBlockedError, match="tool_version_changed"):
         execution(job, running=running).execute(compiled, HELD_OUT, seed=20_000)
     assert len(load(job, "attempt")) == before
     with job.stores.ledger.reading() as reader:
-        (blocked,) = [each for each in executions(reader, compiled.record) if each.status == "blocked"]
+        now = {each.run_id: each for each in executions(reader, compiled.record)}
+    (blocked,) = [now[each] for each in now.keys() - earlier]
+    assert blocked.status == "blocked"
     (decision,) = blocked.decisions
     assert (decision.status, decision.reason) == (
         DecisionStatus.REJECTED.value,
