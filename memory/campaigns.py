@@ -29,6 +29,7 @@ from memory.leasing import Leasing
 from memory.ports import Clock, RunOwnerPort, all_good
 from memory.receipts import unreceipted
 from memory.reserving import HeadsPort, reserving
+from memory.retention import REVOKED, denied_experiences
 from memory.spine import GROUP, Spine, chunks
 from memory.work_state import Waiting, Work, pinned_profile, unassigned, waiting, work_of
 from policies.bundles import NotABundle
@@ -59,6 +60,8 @@ _Answers = Sequence[AppendReceipt | Applied | VrmError]
 Eligibility = tuple[ReceiptDisposition, tuple[str, ...]]
 _TOO_LATE: Final[Eligibility] = (ReceiptDisposition.DEFERRED, ("source_run_over",))
 """What becomes of evidence that was appended after its Run had ended: it stays, and nothing holds a profile for it."""
+_ERASED: Final[Eligibility] = (ReceiptDisposition.DEFERRED, (REVOKED,))
+"""What becomes of evidence that retention denies before it was queued."""
 
 
 class DistillerPort(Protocol):
@@ -130,10 +133,11 @@ class Campaigns:
         over = run is not None and run.phase in ends_of(Machine.RUN)
         for group in chunks(self.without_receipt(source_run), GROUP):
             bundles = resolve_bundles(self._ports.ledger, group)
+            denied = denied_experiences(self._ports.ledger, self._namespace, [str(each.id) for each in group])
             queued, others = [], []
             for experience in group:
                 bundle = bundles[ExperienceId(experience.id)]
-                decided = self._eligibility(bundle)
+                decided = _ERASED if experience.id in denied else self._eligibility(bundle)
                 if over and decided[0] is ReceiptDisposition.QUEUED:
                     decided = _TOO_LATE
                 if decided[0] is ReceiptDisposition.QUEUED and isinstance(bundle, VerifiedEvidenceBundle):
@@ -303,10 +307,16 @@ class Campaigns:
     def _lease(
         self, group: Sequence[Waiting], snapshot_id: EvidenceSnapshotId
     ) -> tuple[list[DistillationRequest], list[Failure]]:
-        """Lease what can be leased; what is committing or another's waits a pass."""
-        taken = self._leasing.take([assignment.activity_id for _, assignment in group])
-        requests, refused = [], []
-        for item, assignment in group:
+        """Lease what can be leased; what is committing or another's waits a pass, and what is denied is leased no more.
+
+        A batch names the Experience of its item, so no attempt could end one whose Experience retention denies.
+        """
+        denied = denied_experiences(self._ports.ledger, self._namespace, [item.experience_id for item, _ in group])
+        open_ones = [each for each in group if each[0].experience_id not in denied]
+        taken = self._leasing.take([assignment.activity_id for _, assignment in open_ones])
+        requests = []
+        refused = [_revoked(item, denied[item.experience_id]) for item, _ in group if item.experience_id in denied]
+        for item, assignment in open_ones:
             activity = taken.held.get(assignment.activity_id)
             if activity is not None:
                 requests.append(
@@ -334,6 +344,11 @@ class Campaigns:
         if item.campaign_profile_digest == self._profile.canonical_digest:
             return self._profile
         return pinned_profile(self._ports.artifacts, item)
+
+
+def _revoked(item: WorkItem, target: str) -> Failure:
+    error = StaleError("experience", f"retention denies {target}", "It was erased for good; its item is given up.")
+    return Failure(str(item.id), error, ControlCause.RETENTION_REVOKED)
 
 
 def _judged(failure: Failure) -> Failure:
