@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from functools import cached_property
 
 from policies.admission import refusal
 from policies.distillation_policy import CandidateReason, DistillationPolicy
@@ -65,6 +66,11 @@ class ContrastTable:
     refused: Mapping[ExperienceId, CandidateReason]
 
     def why_not(self, experience_id: ExperienceId) -> CandidateReason | None:
+    @cached_property
+    def drafted(self) -> Mapping[ScopeVariantId, Variant]:
+        """Every variant that there is a contrast for, the quiet ones included."""
+        return {**self.variants, **self.quiet}
+
         """Return why an Experience of the snapshot is in no contrast, or None if it is in one."""
         if experience_id in self.variants_of:
             return None

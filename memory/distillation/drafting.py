@@ -54,7 +54,7 @@ from records.values import ActionKind, Disposition, EvidenceStrength
 
 LIVE: Final = frozenset({Disposition.PROVISIONAL, Disposition.ACTIVE, Disposition.CONTESTED})
 _NOTHING: Final = frozenset({DecisionKind.REJECTED, DecisionKind.DEFERRED})
-_CARRIED: Final = LIVE - {Disposition.CONTESTED}
+CARRIED: Final = LIVE - {Disposition.CONTESTED}
 """What its evidence must go on carrying; a contested record keeps both sides until a new one takes its place."""
 
 
@@ -194,7 +194,7 @@ class Draft(ABC, Generic[V]):
             for event in events
             if event.event_type is EventType.SUPERSEDED
         ]
-        undisputed = self.head is not None and Disposition(self.head.disposition) in _CARRIED
+        undisputed = self.head is not None and Disposition(self.head.disposition) in CARRIED
         if self.head is not None and undisputed and starts.event_type is EventType.PROMOTED_CONTESTED:
             first, second = sorted((own, MemoryId.check(self.head.memory_id)))
             relations.append(self._relation((first, second), RelationKind.CONTESTS, starts))
@@ -220,7 +220,7 @@ class Draft(ABC, Generic[V]):
             current = None if head is None else _folded(head)
             verdict, grade = self.verdict.verdict, self.verdict.strength.grade
             return plan_events(self.policies.lifecycle, current, verdict.decision, grade, str(memory.id))
-        if head is None or Disposition(head.disposition) not in _CARRIED:
+        if head is None or Disposition(head.disposition) not in CARRIED:
             return ()
         retracted = PlannedEvent(
             event_type=EventType.RETRACTED, resulting_disposition=Disposition.RETRACTED, memory_id=head.memory_id
