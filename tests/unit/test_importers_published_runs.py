@@ -297,6 +297,22 @@ def test_a_fixed_setting_has_its_one_value(tmp_path: Path) -> None:
 
 
 # --- settings that were tuned apart -----------------------------------------------------------------------------------
+def test_an_arm_may_not_change_what_the_catalog_fixes(tmp_path: Path) -> None:
+    text = """
+catalog_id: made-up-records
+version: "1"
+domain: made_up
+decision_point: intervention
+max_changes_per_attempt: 1
+knobs:
+  first: {value_type: string, default: old, allowed: [old, new], mechanism: one, summary: A record.}
+fixed: {second: base}
+"""
+    error = _refused(write_runs(tmp_path, catalog_text=text))
+    assert (error.field, error.value) == ("runs.csv line 14: r2, shorter: second", "shorter")
+    assert error.remedy == "It is base here."
+
+
 
 _TUNED_CATALOG = """
 catalog_id: made-up-models
