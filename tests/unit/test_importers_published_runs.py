@@ -132,6 +132,7 @@ _COLUMNS = json.loads((HPOBENCH_MLP.parent / "nanogpt_arms" / "manifest.json").r
     [
         ({"arms": []}, "arms are declared"),
         ({"seeds": [0]}, "seeds are declared"),
+        ({"verification": "recomputed"}, "should be"),
         ({"tuned_knob": "first"}, "tuned_knob is given"),
         ({"comparison": "tuned", "tuned_knob": "first"}, "arms are compared with the defaults"),
         ({"machines": {}}, "every arm's machine"),
@@ -296,7 +297,6 @@ def test_a_fixed_setting_has_its_one_value(tmp_path: Path) -> None:
     assert (error.field, error.remedy) == ("forest.arff line 13: trees", "It is 100 here.")
 
 
-# --- settings that were tuned apart -----------------------------------------------------------------------------------
 def test_an_arm_may_not_change_what_the_catalog_fixes(tmp_path: Path) -> None:
     text = """
 catalog_id: made-up-records
@@ -313,6 +313,7 @@ fixed: {second: base}
     assert error.remedy == "It is base here."
 
 
+# --- settings that were tuned apart -----------------------------------------------------------------------------------
 
 _TUNED_CATALOG = """
 catalog_id: made-up-models
