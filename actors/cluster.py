@@ -34,6 +34,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ray._private import ray_constants
 from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]  # compiled, without types
 
+from actors.settings import MODEL_KEY
 from records.errors import UnavailableError
 
 NAMESPACE: Final = "vrm"
@@ -242,6 +243,7 @@ def _launch(folder: Path, token: Path, options: Mapping[str, object]) -> subproc
 def _environment(token: Path) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name not in {"RAY_ADDRESS", "RAY_NAMESPACE"}}
     inherited.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker would compile everything again
+    inherited.pop(MODEL_KEY, None)  # every process of the cluster could read it, for as long as it runs
     path = [str(_ROOT), inherited.get("PYTHONPATH", "")]
     programs = [str(Path(sys.executable).parent), inherited.get("PATH", "")]  # a job's `python` is looked up here
     return inherited | {

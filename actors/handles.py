@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -246,9 +247,10 @@ class HeadHosts:
         ]
 
     def release(self, plan: str) -> None:
-        """Let go of a plan's variants everywhere."""
+        """Let go of a plan's variants everywhere; with a host that cannot be had they lapse by themselves."""
         for host in self.hosts:
-            host.call("release", plan)
+            with suppress(UnavailableError):
+                host.call("release", plan)
 
 
 class DistillerPool:

@@ -129,7 +129,8 @@ class RowReader:
             if knob not in self._catalog.fixed:
                 changes[knob] = value
             elif value != self._catalog.fixed[knob]:
-                raise InvalidSourceError(f"{where}: {knob}", named[knob], f"It is {self._catalog.fixed[knob]} here.")
+                place, met = (where, named[knob]) if arm is None else (f"{where}: {arm.record}, {arm.arm}", value)
+                raise InvalidSourceError(f"{place}: {knob}", met, f"It is {self._catalog.fixed[knob]} here.")
         try:
             return self._catalog.effective_config(changes)
         except InvalidInputError as error:

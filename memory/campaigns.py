@@ -14,8 +14,9 @@ What is waiting is read from the stores, so a crash between any two steps is con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Final, Protocol
 
 from memory.assignments import activation, assigning, campaign_admission, campaign_run, manifest
@@ -23,25 +24,24 @@ from memory.distillation.distiller import DistillationRequest
 from memory.distillation.policies import Policies
 from memory.evidence import resolve_bundles
 from memory.handoffs import opening
-from memory.heads import Reservation
 from memory.leases import ATTEMPTS, completion
 from memory.leasing import Leasing
 from memory.ports import Clock, RunOwnerPort, all_good
 from memory.receipts import unreceipted
+from memory.reserving import HeadsPort, reserving
+from memory.retention import REVOKED, denied_experiences
 from memory.spine import GROUP, Spine, chunks
 from memory.work_state import Waiting, Work, pinned_profile, unassigned, waiting, work_of
 from policies.bundles import NotABundle
 from records.appends import Append, AppendReceipt, Proposal
-from records.canonical import digest_bytes
 from records.control import BudgetLimit, ControlCause
 from records.errors import BudgetExceededError, FencedError, StaleError, VrmError
 from records.evidence import Corpus, Experience, VerifiedEvidenceBundle
 from records.flows import Authority, Transition
 from records.ids import EvidenceSnapshotId, ExperienceId, RunId, WorkItemId
 from records.ingestion import DistillationReceipt, ReceiptDisposition, WorkAssignment, WorkItem
-from records.knowledge import LifecycleEvent
 from records.outcomes import NoCommitReason
-from records.runtime import Applied, handoff_id
+from records.runtime import Applied, RunBody, handoff_id
 from records.states import Machine, Phase, ends_of
 from records.values import CampaignProfile
 from store.artifacts import ArtifactStore
@@ -55,9 +55,13 @@ _FOR_GOOD: Final = frozenset({NoCommitReason.AUTHORIZED_PAYLOAD_REJECTED.value})
 them: somebody else led a variant meanwhile, and what is proposed next rests on that Decision."""
 
 Progress = Callable[[int], None]
+_Admitted = tuple[WorkItem, RunBody]
+_Answers = Sequence[AppendReceipt | Applied | VrmError]
 Eligibility = tuple[ReceiptDisposition, tuple[str, ...]]
 _TOO_LATE: Final[Eligibility] = (ReceiptDisposition.DEFERRED, ("source_run_over",))
 """What becomes of evidence that was appended after its Run had ended: it stays, and nothing holds a profile for it."""
+_ERASED: Final[Eligibility] = (ReceiptDisposition.DEFERRED, (REVOKED,))
+"""What becomes of evidence that retention denies before it was queued."""
 
 
 class DistillerPort(Protocol):
@@ -65,16 +69,6 @@ class DistillerPort(Protocol):
 
     def propose(self, requests: Sequence[DistillationRequest]) -> list[Proposal]:
         """Return one complete proposal per request, in order."""
-
-
-class HeadsPort(Protocol):
-    """Who owns the lifecycle heads."""
-
-    def reserve(self, namespace: str, plan: str, events: Sequence[LifecycleEvent]) -> Sequence[Reservation]:
-        """Take the variants of a plan's events; one reservation per host."""
-
-    def release(self, plan: str) -> None:
-        """Let go of a plan's variants."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,10 +133,11 @@ class Campaigns:
         over = run is not None and run.phase in ends_of(Machine.RUN)
         for group in chunks(self.without_receipt(source_run), GROUP):
             bundles = resolve_bundles(self._ports.ledger, group)
+            denied = denied_experiences(self._ports.ledger, self._namespace, [str(each.id) for each in group])
             queued, others = [], []
             for experience in group:
                 bundle = bundles[ExperienceId(experience.id)]
-                decided = self._eligibility(bundle)
+                decided = _ERASED if experience.id in denied else self._eligibility(bundle)
                 if over and decided[0] is ReceiptDisposition.QUEUED:
                     decided = _TOO_LATE
                 if decided[0] is ReceiptDisposition.QUEUED and isinstance(bundle, VerifiedEvidenceBundle):
@@ -159,24 +154,38 @@ class Campaigns:
         return unassigned(self._work())
 
     def project(self, progress: Progress) -> list[Failure]:
-        """Admit a campaign for every unassigned item and assign it."""
+        """Admit a campaign for every unassigned item and assign it; an item that fails keeps no other one waiting."""
         failures: list[Failure] = []
         for group in chunks(self.unassigned(), GROUP):
-            profiles = [self._profile_of(item) for item in group]
-            runs = [campaign_run(item, profile) for item, profile in zip(group, profiles, strict=True)]
-            manifests = [manifest(item, profile) for item, profile in zip(group, profiles, strict=True)]
-            self._ports.artifacts.publish_many(manifests)
-            all_good(self._ports.owner.apply([campaign_admission(run, self._budget) for run in runs]))
-            assigned = self._ports.spine.direct(
-                [assigning(run, item.created_at) for run, item in zip(runs, group, strict=True)]
-            )
-            ids = [str(item.id) for item in group]
-            failures += failed(ids, assigned)
-            done = [place for place, answer in enumerate(assigned) if not isinstance(answer, VrmError)]
-            activated = self._ports.owner.apply([activation(runs[place].id) for place in done])
-            failures += failed([ids[place] for place in done], activated)
+            expanded, refused = self._expanded(group)
+            self._ports.artifacts.publish_many([manifest(item, profile) for item, profile in expanded])
+            runs = [(item, campaign_run(item, profile)) for item, profile in expanded]
+            for step in (self._admit, self._assign, self._activate):
+                refused += failed([str(item.id) for item, _ in runs], step(runs))
+                lost = {each.subject for each in refused}
+                runs = [(item, run) for item, run in runs if item.id not in lost]
+            failures += refused
             progress(len(group))
         return failures
+
+    def _expanded(self, group: Sequence[WorkItem]) -> tuple[list[tuple[WorkItem, CampaignProfile]], list[Failure]]:
+        """Return the items with the profiles that they pin; one whose profile cannot be read waits until it can."""
+        expanded, refused = [], []
+        for item in group:
+            try:
+                expanded.append((item, self._profile_of(item)))
+            except VrmError as error:
+                refused.append(Failure(str(item.id), error))
+        return expanded, refused
+
+    def _admit(self, runs: Sequence[_Admitted]) -> _Answers:
+        return self._ports.owner.apply([campaign_admission(run, self._budget) for _, run in runs])
+
+    def _assign(self, runs: Sequence[_Admitted]) -> _Answers:
+        return self._ports.spine.direct([assigning(run, item.created_at) for item, run in runs])
+
+    def _activate(self, runs: Sequence[_Admitted]) -> _Answers:
+        return self._ports.owner.apply([activation(run.id) for _, run in runs])
 
     def waiting(self) -> list[Waiting]:
         """Return the assigned items without a completion, in journal order."""
@@ -203,22 +212,16 @@ class Campaigns:
         return failures
 
     def _commit(self, proposals: Sequence[Proposal]) -> list[AppendReceipt | VrmError]:
-        """Reserve the heads that the proposals touch, carry them, and let go; all wait if one head cannot be had."""
-        events = [
-            record for proposal in proposals for record in proposal.unpack() if isinstance(record, LifecycleEvent)
-        ]
-        plan = digest_bytes(b"".join(proposal.canonical for proposal in proposals))
-        try:
-            reservations = self._ports.heads.reserve(self._namespace, plan, events) if events else ()
-            return self._ports.spine.carry(proposals, tuple(reserved.fence for reserved in reservations))
-        except FencedError as error:
-            self._ports.spine.recover(self._ports.runtime)  # a host of heads was replaced after the grants
-            return [error] * len(proposals)
-        except StaleError as error:
-            return [error] * len(proposals)
-        finally:
-            if events:
-                self._ports.heads.release(plan)
+        """Reserve the heads that the proposals touch, carry those that got theirs, and let go."""
+        with reserving(self._ports.heads, self._namespace, proposals) as held:
+            free = [proposal for place, proposal in enumerate(proposals) if place not in held.refused]
+            carried: Iterator[AppendReceipt | VrmError]
+            try:
+                carried = iter(self._ports.spine.carry(free, held.fences))
+            except FencedError as error:
+                self._ports.spine.recover(self._ports.runtime)  # a host of heads was replaced after the grants
+                carried = repeat(error)
+        return [held.refused.get(place) or next(carried) for place in range(len(proposals))]
 
     def _eligibility(self, bundle: VerifiedEvidenceBundle | NotABundle) -> Eligibility:
         if isinstance(bundle, NotABundle):
@@ -304,10 +307,16 @@ class Campaigns:
     def _lease(
         self, group: Sequence[Waiting], snapshot_id: EvidenceSnapshotId
     ) -> tuple[list[DistillationRequest], list[Failure]]:
-        """Lease what can be leased; what is committing or another's waits a pass."""
-        taken = self._leasing.take([assignment.activity_id for _, assignment in group])
-        requests, refused = [], []
-        for item, assignment in group:
+        """Lease what can be leased; what is committing or another's waits a pass, and what is denied is leased no more.
+
+        A batch names the Experience of its item, so no attempt could end one whose Experience retention denies.
+        """
+        denied = denied_experiences(self._ports.ledger, self._namespace, [item.experience_id for item, _ in group])
+        open_ones = [each for each in group if each[0].experience_id not in denied]
+        taken = self._leasing.take([assignment.activity_id for _, assignment in open_ones])
+        requests = []
+        refused = [_revoked(item, denied[item.experience_id]) for item, _ in group if item.experience_id in denied]
+        for item, assignment in open_ones:
             activity = taken.held.get(assignment.activity_id)
             if activity is not None:
                 requests.append(
@@ -335,6 +344,11 @@ class Campaigns:
         if item.campaign_profile_digest == self._profile.canonical_digest:
             return self._profile
         return pinned_profile(self._ports.artifacts, item)
+
+
+def _revoked(item: WorkItem, target: str) -> Failure:
+    error = StaleError("experience", f"retention denies {target}", "It was erased for good; its item is given up.")
+    return Failure(str(item.id), error, ControlCause.RETENTION_REVOKED)
 
 
 def _judged(failure: Failure) -> Failure:

@@ -1,8 +1,9 @@
 """Work items that are given up: their campaign fails, and closure writes the dead letter (spec 8.1, 9.8).
 
 A dead letter stays visible as the completion of its item, with the control event that says why. It is no success, and
-no second completion, item or receipt is ever written for its Experience. The Experience itself stays evidence: it is a
-member of later snapshots like any other, and whatever is decided about its comparison counts it.
+no second completion, item or receipt is ever written for its Experience. The Experience itself stays evidence unless
+retention denies it: it is a member of later snapshots like any other, and whatever is decided about its comparison
+counts it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ REMEDIES: Final = {
     "then repeat the trial and import it: another Experience gets another item.",
     ControlCause.RETRY_EXHAUSTED: "It was taken up as often as its budget allows. Find out who kept taking it away, "
     "then repeat the trial and import it: another Experience gets another item.",
+    ControlCause.RETENTION_REVOKED: "Nothing helps: its Experience, or something that it is made of, was "
+    "erased for good.",
 }
 """What helps against the cause of a dead letter; the dead letter itself is final."""
 _FAILED: Final = (

@@ -9,13 +9,15 @@ Rules kept here:
   Evidence Snapshot that a plan was made from is no source by itself: members that the plan did not read do not count;
 - to come after something is not to rest on it: the record before, the event before, relations and events of a chain
   name what was there, and a rule may be learnt anew after the one before it was erased;
+- to say where a scope variant stands is not to rest on what stands there: the report of a retraction names the record
+  that it ends, and must be able to;
 - a namespace without retention records costs one look at its frontier.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from policies.retention import check_retention
@@ -29,10 +31,15 @@ from records.retention import ErasureIntent, RetentionTombstone
 from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
 from store.ledger.port import LedgerReader
 
+REVOKED: Final = "retention_revoked"
+"""Why something is left out or ended that retention denies, or something that it is made of."""
+
 _NAMED: Final = re.compile(r"([a-z][a-z-]*:)?[0-9a-f]{64}")
-_LINEAGE: Final = frozenset({"prior_memory_id", "expected_prior"})
+_OBSERVATION: Final = "observation"
+_NO_SOURCES: Final = frozenset({"prior_memory_id", "expected_prior", "active_view"})
+"""Fields that name what was there before, or where variants stand."""
 _FOLLOWED: Final = frozenset(
-    {"experience", "observation", "memory-record", "knowledge-snapshot", "memory-index-build", "recall-input-snapshot"}
+    {"experience", _OBSERVATION, "memory-record", "knowledge-snapshot", "memory-index-build", "recall-input-snapshot"}
 )
 
 
@@ -55,6 +62,27 @@ def denied_at(reader: LedgerReader, head: NamespaceHead) -> tuple[BlockedTarget,
             if isinstance(record, ErasureIntent | RetentionTombstone):
                 found[record.target_id] = record.target_digest
     return tuple(BlockedTarget(target_id=target, digest=digest) for target, digest in sorted(found.items()))
+
+
+def denied_experiences(reader: LedgerReader, namespace: str, experience_ids: Sequence[str]) -> dict[str, str]:
+    """Return by Experience what is denied of it, itself or what it is made of; one of which nothing is, is left out."""
+    denied = {target.target_id for target in denials(reader, namespace)}
+    if not denied:
+        return {}
+    own = _names_in(reader, experience_ids)
+    observed = _names_in(reader, {name for names in own.values() for name in names if noun_of(name) == _OBSERVATION})
+    found = {}
+    for key, names in own.items():
+        met = denied & names.union(*(observed[name] for name in names if name in observed))
+        if met:
+            found[key] = min(met)
+    return found
+
+
+def _names_in(reader: LedgerReader, record_ids: Iterable[str]) -> dict[str, set[str]]:
+    """Return the ids and digests in records, by the records' ids, which are among them."""
+    stored = reader.get_many(record_ids)
+    return {key: {key, *named(parse_canonical(item.payload))} for key, item in stored.items()}
 
 
 def input_sources(
@@ -122,14 +150,14 @@ def affected_indexes(reader: LedgerReader, namespace: str, target_id: str) -> li
 
 
 def named(value: Any) -> Iterator[str]:
-    """Yield every id and digest in JSON values, lineage left out."""
+    """Yield every id and digest in JSON values, but for what is no source."""
     match value:
         case str():
             if _NAMED.fullmatch(value):
                 yield value
         case dict():
             for key, item in value.items():
-                if key not in _LINEAGE:
+                if key not in _NO_SOURCES:
                     yield from named(item)
         case list() | tuple():
             for item in value:

@@ -9,7 +9,8 @@ Pure. Rules kept here (spec 8.1; docs/adr/0031):
 - a support unit is one changed run beside what it is compared with: stratum, seed, change and evidence. The same
   evidence imported twice, under whatever run, attempt or seed, is one unit (VRM-W06); a rerun with another result is
   another unit of the same root, never another root. A unit names the baseline whose evidence comes first in order, not
-  in time; that of an unpaired run is made of that run alone, so that no later run changes it;
+  in time, and of pairs that are the same under several seeds the lowest seed, whichever came first; that of an unpaired
+  run is made of that run alone, so that no later run changes it;
 - a run that a recall steered, and that has no baseline of its own, is no evidence for what it was told to do;
 - a run that did not work enters no contrast, and is no counter-evidence;
 - pairs are indexed by scope variant, so that one work item touches only its own.
@@ -22,6 +23,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from policies.admission import refusal
@@ -63,6 +65,11 @@ class ContrastTable:
     duplicates: frozenset[ExperienceId]
     failed: Mapping[ExperienceId, FailureClass]
     refused: Mapping[ExperienceId, CandidateReason]
+
+    @cached_property
+    def drafted(self) -> Mapping[ScopeVariantId, Variant]:
+        """Every variant that there is a contrast for, the quiet ones included."""
+        return {**self.variants, **self.quiet}
 
     def why_not(self, experience_id: ExperienceId) -> CandidateReason | None:
         """Return why an Experience of the snapshot is in no contrast, or None if it is in one."""
@@ -144,21 +151,30 @@ class _Builder:
     def _pairs(
         self, change: _Change, runs: Sequence[VerifiedEvidenceBundle], seeds: Collection[int]
     ) -> Iterator[Contrast]:
-        seen: set[object] = set()
+        comparable = [run for run in runs if run.attempt.seed in seeds]
+        self.alone += [(change.stratum, run) for run in runs if run.attempt.seed not in seeds]
+        firsts: dict[object, VerifiedEvidenceBundle] = {}
+        for run in sorted(comparable, key=lambda each: each.attempt.seed):  # of one seed the earliest stays the first
+            firsts.setdefault(self._shown(change, run), run)
         reruns: dict[int, int] = defaultdict(int)
-        for run in runs:
-            if run.attempt.seed not in seeds:
-                self.alone.append((change.stratum, run))
+        for run in comparable:
+            shown = self._shown(change, run)
+            if firsts.get(shown) is not run:
+                self.duplicates.add(experience_of(run))
                 continue
+            del firsts[shown]  # a bundle that is given twice counts once
             arm = self._arm(change.stratum, run.attempt.seed)
-            baselines = sorted(map(_evidence, arm.runs))
-            unit = _unit(change, run) | {"baseline_evidence": baselines[0]}
-            own = run.attempt.seed if self.policy.comparison is None else tuple(baselines)
-            if self._repeats(run, (_evidence(run), own), seen):
-                continue
+            unit = _unit(change, run) | {"baseline_evidence": min(map(_evidence, arm.runs))}
             rerun = reruns[run.attempt.seed]
             reruns[run.attempt.seed] += 1
             yield Contrast(SupportUnitId.derive(unit), change.knob, run, arm, rerun, paired=True)
+
+    def _shown(self, change: _Change, run: VerifiedEvidenceBundle) -> object:
+        """Return what a pair shows; of two that show the same one is a repetition."""
+        if self.policy.comparison is None:
+            return _evidence(run), run.attempt.seed
+        arm = self._arm(change.stratum, run.attempt.seed)
+        return _evidence(run), tuple(sorted(map(_evidence, arm.runs)))
 
     def _unpaired(self, change: _Change, runs: Sequence[VerifiedEvidenceBundle]) -> Iterator[Contrast]:
         arm = self._arm(change.stratum, None)

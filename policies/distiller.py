@@ -27,12 +27,12 @@ from policies.gate import GateResult, family_gate
 from policies.splits import explaining_field
 from policies.statistics import Bounds, mean
 from policies.strength import grade_evidence
-from policies.variants import Variant
+from policies.variants import Variant, has_the_runs
 from policies.verdicts import Circumstances, Verdict, decide
 from records.canonical import metric_text
 from records.ids import ScopeVariantId
 from records.knowledge import DecisionKind, EvidenceLink, Finding
-from records.values import EffectEstimate, EvidenceStrength, Interval
+from records.values import EffectEstimate, EvidenceStrength, Interval, MemoryScope
 
 DRAFTING_ADAPTER: Final = "structured-template/v1"
 
@@ -64,6 +64,21 @@ class VariantVerdict:
     def refines(self) -> ScopeVariantId | None:
         """The variant that it is a part of, if it was drafted to split that one."""
         return self.variant.refines
+
+    @property
+    def scope(self) -> MemoryScope:
+        """Where it was judged."""
+        return self.variant.scope
+
+    @property
+    def scope_description(self) -> str:
+        """The scope in words."""
+        return self.variant.scope_description
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism of the change."""
+        return self.variant.mechanism
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -181,7 +196,7 @@ class _Family:
         judged = guards if policy.comparison is not None else ()  # version 1 only reports their means
         around = Circumstances(
             contradiction=self.contradicted(variant.scope_variant_id),
-            enough_runs=_has_the_runs(variant, policy),
+            enough_runs=has_the_runs(variant, policy.comparison),
             divisible=not variant.of_one_task or sum(len(unit.strata) for unit in shown.units) > 1,
             guardrails=judged,
             guardrail_units=policy.comparison.instance_runs if policy.comparison and variant.of_one_task else 0,
@@ -223,12 +238,6 @@ class _Family:
         if CandidateReason.SCOPE_SPLIT_REQUIRED not in split.reason_codes:
             return verdict, None
         return split, name
-
-
-def _has_the_runs(variant: Variant, policy: DistillationPolicy) -> bool:
-    return (
-        policy.comparison is None or not variant.of_one_task or variant.runs_per_arm >= policy.comparison.instance_runs
-    )
 
 
 def _effect(

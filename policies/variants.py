@@ -159,10 +159,14 @@ def draft_variants(contrasts: Sequence[Contrast], policy: DistillationPolicy) ->
     return dict(sorted(drafted.items()))
 
 
+def has_the_runs(variant: Variant, policy: ComparisonPolicy | None) -> bool:
+    """Tell whether a variant has the runs to speak for itself; that of a task scope needs no number of them."""
+    return policy is None or not variant.of_one_task or variant.runs_per_arm >= policy.instance_runs
+
+
 def speaks(variant: Variant, policy: DistillationPolicy) -> bool:
-    """Tell whether a variant may be judged; that of one task needs runs enough to speak for itself."""
-    whole_task = variant.of_one_task and variant.refines is None
-    return not whole_task or policy.comparison is None or variant.runs_per_arm >= policy.comparison.instance_runs
+    """Tell whether a variant may be judged; a refinement is judged by what its whole asks for."""
+    return variant.refines is not None or has_the_runs(variant, policy.comparison)
 
 
 def _narrower(variant: Variant, policy: ComparisonPolicy) -> Iterator[Variant]:
@@ -170,7 +174,7 @@ def _narrower(variant: Variant, policy: ComparisonPolicy) -> Iterator[Variant]:
     tasks = _grouped(variant.contrasts, partial(_value, ScopeField.EVALUATION_TASK))
     instances = [_draft(found[0], (ScopeField.EVALUATION_TASK,), _distinct(found)) for found in tasks]
     yield from instances
-    for whole in (variant, *(each for each in instances if each.runs_per_arm >= policy.instance_runs)):
+    for whole in (variant, *(each for each in instances if has_the_runs(each, policy))):
         for name in policy.split_fields:
             parts = _grouped(whole.contrasts, partial(_value, name))
             if len(parts) > 1:

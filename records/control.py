@@ -46,13 +46,16 @@ class ControlCause(StrEnum):
     INFRASTRUCTURE = "INFRASTRUCTURE"
     WORK_REJECTED = "WORK_REJECTED"
     RETRY_EXHAUSTED = "RETRY_EXHAUSTED"
+    RETENTION_REVOKED = "RETENTION_REVOKED"
 
 
 INDEPENDENT: Final = frozenset({ControlCause.INTEGRITY, ControlCause.CONTRACT, ControlCause.INFRASTRUCTURE})
 """Failures that no cancellation can have caused."""
 
-OF_THE_WORK: Final = frozenset({ControlCause.WORK_REJECTED, ControlCause.RETRY_EXHAUSTED})
-"""Failures of a campaign's own work: refused for good, or refused too often."""
+OF_THE_WORK: Final = frozenset(
+    {ControlCause.WORK_REJECTED, ControlCause.RETRY_EXHAUSTED, ControlCause.RETENTION_REVOKED}
+)
+"""Failures of a campaign's own work: refused for good, refused too often, or its evidence denied by retention."""
 
 OF_AN_ACTOR: Final = {
     ControlCause.ACTOR_INVOCATION_FAILED: TerminalReason.ACTOR_INVOCATION_FAILED,

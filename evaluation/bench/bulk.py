@@ -22,11 +22,12 @@ from evaluation.bench import studies
 from evaluation.bench.corpus import NOW, SPACE
 from evaluation.bench.server import Bench
 from evaluation.simulation.material import POLICIES, PROFILE
-from memory.campaigns import CampaignPorts, Campaigns, DistillerPort, Failure, HeadsPort
+from memory.campaigns import CampaignPorts, Campaigns, DistillerPort, Failure
 from memory.distillation.distiller import DistillationRequest
 from memory.evidence import bundle_records
 from memory.leases import admission, completion
 from memory.ports import CoordinatorPort, RunOwnerPort, all_good
+from memory.reserving import HeadsPort
 from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
 from memory.spine import GROUP, Spine, chunks
 from records.appends import Append, Proposal

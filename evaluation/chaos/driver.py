@@ -20,11 +20,12 @@ from evaluation.chaos.faults import Call
 from evaluation.chaos.place import Place, StuckError
 from evaluation.chaos.striker import Made, Striker
 from evaluation.simulation.material import POLICIES, PROFILE
-from memory.campaigns import CampaignPorts, Campaigns, HeadsPort
+from memory.campaigns import CampaignPorts, Campaigns
 from memory.closure import ClosurePorts, RunClosure
 from memory.commands import RunCommands
 from memory.orphans import Orphans
 from memory.ports import all_good
+from memory.reserving import HeadsPort
 from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
 from memory.spine import Spine
 from records.appends import Append

@@ -17,10 +17,10 @@ from typing import Any, Final, TypeVar
 from evaluation.simulation.faults import Fate, Fault, Step
 from evaluation.simulation.strands import Steps
 from evaluation.simulation.world import COORDINATOR, HEADS, RESOURCES, RUN_OWNER, World
-from memory.campaigns import HeadsPort
 from memory.heads import Reservation
 from memory.ports import CoordinatorPort, Fence
 from memory.releases import Release
+from memory.reserving import HeadsPort
 from records.appends import Append, AppendReceipt
 from records.control import Controlled
 from records.errors import FencedError, IntegrityError, UnavailableError, VrmError

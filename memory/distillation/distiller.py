@@ -10,7 +10,8 @@ Rules kept here:
   if its support units are, whichever import of it is read; what was tried beside it does not count. One that was made
   under a later version of the policy stands as well: an item that pins an earlier one cannot undo it;
 - a live record whose variant the snapshot judges no more, such as a part of a split that has ended, is ended by the
-  next item of its evidence (VRM-W07);
+  next item of its evidence (VRM-W07), and one of which retention left nothing to draft by any item, first of its own
+  task scope (`memory.distillation.revoked`);
 - lifecycle events consume the head that was read; if it moves meanwhile, the commit writes nothing and the item is
   proposed again.
 """
@@ -22,8 +23,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from memory.distillation.drafting import Draft, Judgement, RuleDraft
-from memory.distillation.policies import Policies
+from memory.distillation.policies import Policies, is_later
 from memory.distillation.procedures import ProcedureDraft, is_live
+from memory.distillation.revoked import Ending, retraction, undrafted
 from memory.distillation.view import Finding, View, read_view
 from memory.distillation.wording import Drafter
 from memory.ports import Clock
@@ -49,7 +51,7 @@ from records.ingestion import ActiveView, Batch, Report, WorkAssignment, WorkDis
 from records.knowledge import DecisionKind, EvidenceLink, GovernedRecord, LifecycleEvent, LinkRelation
 from records.runtime import Subject
 from records.states import Machine
-from records.values import Disposition, PolicyIdentity
+from records.values import Disposition
 from store.ledger.port import LedgerReader
 
 Covering = tuple[CandidateId, DecisionId]
@@ -91,6 +93,7 @@ class KnowledgeDistiller:
         self._clock = clock
         self._drafter = drafter or Drafter()
         self._views: dict[EvidenceSnapshotId, View] = {}
+        self._undrafted: dict[EvidenceSnapshotId, dict[ScopeVariantId, Ending]] = {}
         self._committed: dict[tuple[EvidenceSnapshotId, ScopeVariantId], Covering] = {}
         self._moved: dict[ScopeVariantId, tuple[str, str]] = {}
 
@@ -106,8 +109,30 @@ class KnowledgeDistiller:
         """Return one complete proposal per request, in order; within a call each variant is led once."""
         led: dict[ScopeVariantId, Covering] = {}
         self._moved = {}
-        orphaned = self._orphaned(requests)
-        return [self._propose(request, self._found(request, orphaned), led) for request in requests]
+        orphaned, revoked = self._orphaned(requests), self._revoked(requests)
+        return [
+            self._propose(request, self._found(request, orphaned), led, revoked.get(place, ()))
+            for place, request in enumerate(requests)
+        ]
+
+    def _revoked(self, requests: Sequence[DistillationRequest]) -> dict[int, list[Ending]]:
+        """Return by place what each request ends of that of which nothing is left to draft: of its own scope first."""
+        found: dict[int, list[Ending]] = {}
+        for snapshot_id in dict.fromkeys(request.snapshot_id for request in requests):
+            places = [place for place, each in enumerate(requests) if each.snapshot_id == snapshot_id]
+            scopes = {requests[place].item.task_scope_id: place for place in reversed(places)}
+            for ending in self._still_undrafted(snapshot_id):
+                leader = scopes.get(ending[1].scope.task_scope_id, places[0])
+                found.setdefault(leader, []).append(ending)
+        return found
+
+    def _still_undrafted(self, snapshot_id: EvidenceSnapshotId) -> list[Ending]:
+        view = self.view(snapshot_id)
+        if snapshot_id not in self._undrafted:
+            self._undrafted[snapshot_id] = undrafted(self._reader, view, self._policies.distillation.identity)
+        known = self._undrafted[snapshot_id]
+        heads = self._reader.variant_heads(view.snapshot.namespace, list(known)) if known else {}
+        return [ending for key, ending in known.items() if heads.get(key) == ending[0]]
 
     def _orphaned(self, requests: Sequence[DistillationRequest]) -> frozenset[ScopeVariantId]:
         """Return the variants of these items whose head is live though their snapshot judges them no more."""
@@ -132,11 +157,19 @@ class KnowledgeDistiller:
             return finding
         return replace(finding, outcome=WorkOutcome.COVERED, verdicts=(*finding.verdicts, *ends), refused=())
 
-    def _propose(self, request: DistillationRequest, finding: Finding, led: dict[ScopeVariantId, Covering]) -> Proposal:
+    def _propose(
+        self,
+        request: DistillationRequest,
+        finding: Finding,
+        led: dict[ScopeVariantId, Covering],
+        revoked: Sequence[Ending],
+    ) -> Proposal:
         now = self._clock()
         # From the last: what the first verdict may point at, such as the rules of a procedure, comes before it.
         covers = [self._cover(request, verdict, led, now) for verdict in reversed(finding.verdicts)]
         decided = [record for cover in covers for record in cover.records]
+        lifecycle = self._policies.lifecycle.identity
+        decided += [retraction(ending, request.snapshot_id, lifecycle, now) for ending in revoked]
         covers.reverse()
         read = sorted({*finding.read, *(each for cover in covers for each in cover.read)})
         batch = self._batch(request, tuple(read), now)
@@ -216,7 +249,7 @@ class KnowledgeDistiller:
             return None
         same = Disposition(head.disposition) is STANDS.get(draft.verdict.verdict.decision)
         same = same and draft.same_claim(record) and _support(record.links) == _support(draft.verdict.links)
-        if not same and not _later(record.distillation_policy, self._policies.distillation.identity):
+        if not same and not is_later(record.distillation_policy, self._policies.distillation.identity):
             return None
         decisions = self._reader.find("distillation-decision", draft.namespace, candidate_id=str(record.candidate_id))
         return (record.candidate_id, DecisionId.check(decisions[0].id)) if decisions else None
@@ -233,11 +266,6 @@ class KnowledgeDistiller:
             lifecycle_policy=self._policies.lifecycle.identity,
             drafting_adapter=self._drafter.identity,
         )
-
-
-def _later(theirs: PolicyIdentity, ours: PolicyIdentity) -> bool:
-    """Tell whether a record was made under a later version of a policy."""
-    return theirs.policy_id == ours.policy_id and int(theirs.version) > int(ours.version)
 
 
 def _support(links: Iterable[EvidenceLink]) -> frozenset[tuple[LinkRelation, SupportUnitId]]:

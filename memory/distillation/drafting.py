@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from memory.distillation.policies import Policies
 from memory.distillation.wording import Drafter
@@ -50,11 +50,11 @@ from records.knowledge import (
     RelationKind,
     family_id,
 )
-from records.values import ActionKind, Disposition, EvidenceStrength
+from records.values import ActionKind, Disposition, EvidenceStrength, MemoryScope
 
 LIVE: Final = frozenset({Disposition.PROVISIONAL, Disposition.ACTIVE, Disposition.CONTESTED})
 _NOTHING: Final = frozenset({DecisionKind.REJECTED, DecisionKind.DEFERRED})
-_CARRIED: Final = LIVE - {Disposition.CONTESTED}
+CARRIED: Final = LIVE - {Disposition.CONTESTED}
 """What its evidence must go on carrying; a contested record keeps both sides until a new one takes its place."""
 
 
@@ -68,6 +68,18 @@ class Judgement(Protocol):
     @property
     def refines(self) -> ScopeVariantId | None:
         """The variant that it is a part of, if it was drafted to split that one."""
+
+    @property
+    def scope(self) -> MemoryScope:
+        """Where it was judged."""
+
+    @property
+    def scope_description(self) -> str:
+        """The scope in words."""
+
+    @property
+    def mechanism(self) -> str:
+        """By what the change is thought to act."""
 
     @property
     def verdict(self) -> Verdict:
@@ -142,6 +154,40 @@ class Draft(ABC, Generic[V]):
         links = self.verdict.links
         return tuple(sorted({link.experience_id for link in links} | {link.comparator_id for link in links}))
 
+    def of_candidate(self) -> dict[str, Any]:
+        """Return the fields that candidates of both sorts share."""
+        verdict = self.verdict
+        return {
+            "namespace": self.namespace,
+            "created_at": self.now,
+            "proposed_family_id": self.family,
+            "proposed_scope_variant_id": verdict.scope_variant_id,
+            "evidence_snapshot_id": self.snapshot_id,
+            "experience_ids": self.experiences(),
+            "scope": verdict.scope,
+            "mechanism": verdict.mechanism,
+            "links": verdict.links,
+            "policy": self.policies.distillation.identity,
+        }
+
+    def of_record(self, candidate: Candidate) -> dict[str, Any]:
+        """Return the fields that records of both sorts share."""
+        verdict = self.verdict
+        return {
+            "namespace": self.namespace,
+            "created_at": self.now,
+            "family_id": self.family,
+            "scope_variant_id": verdict.scope_variant_id,
+            "prior_memory_id": None if self.head is None else MemoryId.check(self.head.memory_id),
+            "candidate_id": CandidateId(candidate.id),
+            "scope": verdict.scope,
+            "scope_description": verdict.scope_description,
+            "mechanism": verdict.mechanism,
+            "strength": verdict.strength,
+            "links": verdict.links,
+            "distillation_policy": self.policies.distillation.identity,
+        }
+
     def memory(self, candidate: Candidate) -> GovernedRecord | None:
         """Return the memory record of a promoted verdict."""
         return None if self.verdict.verdict.decision in _NOTHING else self.record(candidate)
@@ -194,7 +240,7 @@ class Draft(ABC, Generic[V]):
             for event in events
             if event.event_type is EventType.SUPERSEDED
         ]
-        undisputed = self.head is not None and Disposition(self.head.disposition) in _CARRIED
+        undisputed = self.head is not None and Disposition(self.head.disposition) in CARRIED
         if self.head is not None and undisputed and starts.event_type is EventType.PROMOTED_CONTESTED:
             first, second = sorted((own, MemoryId.check(self.head.memory_id)))
             relations.append(self._relation((first, second), RelationKind.CONTESTS, starts))
@@ -220,7 +266,7 @@ class Draft(ABC, Generic[V]):
             current = None if head is None else _folded(head)
             verdict, grade = self.verdict.verdict, self.verdict.strength.grade
             return plan_events(self.policies.lifecycle, current, verdict.decision, grade, str(memory.id))
-        if head is None or Disposition(head.disposition) not in _CARRIED:
+        if head is None or Disposition(head.disposition) not in CARRIED:
             return ()
         retracted = PlannedEvent(
             event_type=EventType.RETRACTED, resulting_disposition=Disposition.RETRACTED, memory_id=head.memory_id
@@ -244,45 +290,23 @@ class RuleDraft(Draft[VariantVerdict]):
 
     def candidate(self) -> KnowledgeCandidate:
         """Return the untrusted candidate."""
-        variant = self.verdict.variant
         return KnowledgeCandidate(
-            namespace=self.namespace,
-            created_at=self.now,
-            proposed_family_id=self.family,
-            proposed_scope_variant_id=variant.scope_variant_id,
-            evidence_snapshot_id=self.snapshot_id,
-            experience_ids=self.experiences(),
-            scope=variant.scope,
-            target=variant.target,
-            mechanism=variant.mechanism,
+            **self.of_candidate(),
+            target=self.verdict.variant.target,
             claim=self.wording.claim,
             effect=self.verdict.effect,
-            links=self.verdict.links,
             drafting_adapter=self.wording.adapter,
-            policy=self.policies.distillation.identity,
             findings=(*self.verdict.findings, *self.wording.findings),
         )
 
     def record(self, candidate: Candidate) -> MemoryRecord:
         """Return the rule."""
-        variant = self.verdict.variant
         return MemoryRecord(
-            namespace=self.namespace,
-            created_at=self.now,
-            family_id=self.family,
-            scope_variant_id=variant.scope_variant_id,
-            prior_memory_id=None if self.head is None else MemoryId.check(self.head.memory_id),
-            candidate_id=CandidateId(candidate.id),
-            scope=variant.scope,
-            scope_description=variant.scope_description,
-            target=variant.target,
-            mechanism=variant.mechanism,
+            **self.of_record(candidate),
+            target=self.verdict.variant.target,
             claim=self.wording.claim,
             action=self.verdict.verdict.action or ActionKind.ABSTAIN,
             effect=self.verdict.effect,
-            strength=self.verdict.strength,
-            links=self.verdict.links,
-            distillation_policy=self.policies.distillation.identity,
         )
 
     def same_claim(self, record: GovernedRecord) -> bool:

@@ -22,7 +22,7 @@ from policies.procedures.judging import ProcedureTable, ProcedureVerdict, judge_
 from policies.procedures.policy import ProcedurePolicy
 from policies.procedures.trajectories import read_trajectories
 from records.evidence import VerifiedEvidenceBundle
-from records.ids import CandidateId, ExperienceId, FamilyId, MemoryId, ScopeVariantId
+from records.ids import ExperienceId, FamilyId, MemoryId, ScopeVariantId
 from records.knowledge import (
     Candidate,
     DistillationDecision,
@@ -103,41 +103,16 @@ class ProcedureDraft(Draft[ProcedureVerdict]):
 
     def candidate(self) -> ProcedureCandidate:
         """Return the untrusted candidate."""
-        verdict = self.verdict
         return ProcedureCandidate(
-            namespace=self.namespace,
-            created_at=self.now,
-            proposed_family_id=verdict.family_id,
-            proposed_scope_variant_id=verdict.scope_variant_id,
-            evidence_snapshot_id=self.snapshot_id,
-            experience_ids=self.experiences(),
-            scope=verdict.scope,
-            mechanism=verdict.mechanism,
-            procedure=verdict.procedure,
-            links=verdict.links,
+            **self.of_candidate(),
+            procedure=self.verdict.procedure,
             drafting_adapter=DRAFTING_ADAPTER,
-            policy=self.policies.distillation.identity,
-            findings=verdict.findings,
+            findings=self.verdict.findings,
         )
 
     def record(self, candidate: Candidate) -> ProcedureRecord:
         """Return the procedure."""
-        verdict = self.verdict
-        return ProcedureRecord(
-            namespace=self.namespace,
-            created_at=self.now,
-            family_id=verdict.family_id,
-            scope_variant_id=verdict.scope_variant_id,
-            prior_memory_id=None if self.head is None else MemoryId.check(self.head.memory_id),
-            candidate_id=CandidateId(candidate.id),
-            scope=verdict.scope,
-            scope_description=verdict.scope_description,
-            mechanism=verdict.mechanism,
-            procedure=verdict.procedure,
-            strength=verdict.strength,
-            links=verdict.links,
-            distillation_policy=self.policies.distillation.identity,
-        )
+        return ProcedureRecord(**self.of_record(candidate), procedure=self.verdict.procedure)
 
     def same_claim(self, record: GovernedRecord) -> bool:
         """Tell whether a record is this very workflow at this grade."""

@@ -83,13 +83,17 @@ class View:
             refused=(),
         )
 
+    def drafts(self, key: ScopeVariantId) -> bool:
+        """Tell whether there is anything in the snapshot that a variant could be judged by."""
+        return key in self.table.drafted or key in self.procedures.table.verdicts
+
     def unjudged(self, experience_id: ExperienceId) -> tuple[ScopeVariantId, ...]:
         """Return the drafted variants of an Experience that have no verdict: nothing asks for them any more, or yet."""
         return tuple(key for key, _ in self.places.get(experience_id, ()) if key not in self.verdicts)
 
     def withdrawn(self, key: ScopeVariantId) -> Judgement | None:
         """Return the verdict that ends a live record of a drafted variant for which nothing asks any more."""
-        return withdraw({**self.table.variants, **self.table.quiet}[key], self.policy)
+        return withdraw(self.table.drafted[key], self.policy)
 
     def _spoken_for(self, judged: Sequence[Place]) -> Iterable[ScopeVariantId]:
         """Return the variants of these places, and all parts of one that is split.
@@ -180,7 +184,7 @@ def _index(
     """
     members: dict[Place, set[ExperienceId]] = defaultdict(set)
     places: dict[ExperienceId, dict[Place, None]] = defaultdict(dict)
-    for key, variant in sorted({**table.variants, **table.quiet}.items(), key=_widest_first):
+    for key, variant in sorted(table.drafted.items(), key=_widest_first):
         for arm in variant.arms:
             runs = set(map(experience_of, arm.runs))
             members[key, arm.stratum_id] |= runs

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory.evidence import resolve_bundles
-from memory.retention import denials, named
+from memory.retention import REVOKED, denials, named
 from policies.bundles import NotABundle
 from policies.distillation_policy import DistillationPolicy
 from records.canonical import domain_digest
@@ -28,9 +28,6 @@ from records.ingestion import CaptureOperation, EvidenceSnapshot, SnapshotMember
 from records.legacy import require_scoped
 from records.values import ReasonCount
 from store.ledger.port import LedgerReader
-
-REVOKED: Final = "retention_revoked"
-"""Why an Experience is left out that retention denies, or something that it is made of."""
 
 EPOCH: Final = "1970-01-01T00:00:00.000000Z"
 """The time of a record that was made from nothing."""

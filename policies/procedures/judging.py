@@ -2,6 +2,7 @@
 
 Pure. Rules kept here (spec 8.4; docs/adr/0032):
 
+- whoever took all steps of a procedure and went on is evidence of it as much as who stopped there;
 - the effect of a procedure is its end against its start, over dataset roots; interval, gate, grade and decision are
   those of the Distillation Policy. The procedures of one task scope, contract and catalog are one family of the gate;
 - a sequence that harms a guardrail of the contract is not promoted, as a rule would not be;
@@ -131,7 +132,7 @@ def judge_procedures(table: TrajectoryTable, policy: DistillationPolicy, procedu
     """Judge every route of a table that is long enough to be a procedure."""
     refused: dict[ExperienceId, ProcedureReason] = {}
     families: dict[tuple[str, str, str], list[_Judged]] = defaultdict(list)
-    for route, whole in _routes(table.trajectories).items():
+    for route, whole in _routes((*table.trajectories, *table.beginnings)).items():
         if not procedures.min_steps <= len(route.changes) <= procedures.max_steps:
             continue
         reason = refusal(whole, procedures)

@@ -5,10 +5,13 @@ Pure. Rules kept here (docs/adr/0032):
 - the runs of one Run, evaluation task and seed are read in order of iteration. They form a trajectory as far as they
   chain: the first is a baseline, each later one changes one knob of the configuration before it, the iterations have no
   gap, and every run is completed and verified valid. What comes after the first break belongs to no trajectory;
+- every beginning of a chain, of two runs or more, is a trajectory as well: that the runs went on takes nothing away
+  from what they had shown by then;
 - two trajectories are comparable if their whole route is the same: changes in order, configurations, catalog, task
   scope, contract, model family, budget class and source;
 - the support unit of a trajectory is what it shows: stratum, seed, changes and the evidence of every run. The same
-  evidence imported twice is one unit, the earlier import of it.
+  evidence imported twice is one unit: that of a chain that ended there rather than of one that went on, and of the
+  earlier import.
 """
 
 from __future__ import annotations
@@ -59,13 +62,19 @@ class Route:
 
 @dataclass(frozen=True, kw_only=True)
 class Trajectory:
-    """One chain of runs; `rerun` counts earlier ones of the same route, stratum and seed with another result."""
+    """One chain of runs, or a beginning of one.
+
+    Attributes:
+        rerun: how many came before it of the same route, stratum and seed with another result.
+        went_on: whether its runs are the beginning of a longer chain.
+    """
 
     route: Route
     stratum_id: StratumId
     support_unit_id: SupportUnitId
     runs: Chain
     rerun: int
+    went_on: bool
 
     @property
     def start(self) -> VerifiedEvidenceBundle:
@@ -116,9 +125,14 @@ class Trajectory:
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryTable:
-    """The trajectories of some bundles in a fixed order, and why runs belong to none; a duplicate's closing run too."""
+    """The trajectories of some bundles in a fixed order, and why runs belong to none; a duplicate's closing run too.
+
+    Attributes:
+        trajectories: the chains, as far as each goes; beginnings: the beginnings of those of three runs or more.
+    """
 
     trajectories: tuple[Trajectory, ...]
+    beginnings: tuple[Trajectory, ...]
     refused: Mapping[ExperienceId, ProcedureReason]
     duplicates: frozenset[ExperienceId]
 
@@ -132,7 +146,7 @@ def read_trajectories(bundles: Iterable[VerifiedEvidenceBundle], policy: Distill
         for run in runs[len(chain) :]:
             refused[ExperienceId(run.experience.id)] = ProcedureReason.NOT_A_CHAIN
         if len(chain) > 1:
-            found.append(_trajectory(chain, policy))
+            found += (_trajectory(chain, size, policy) for size in range(2, len(chain) + 1))
         elif chain:
             typed = any(run.intervention.knob is not None for run in runs)
             reason = ProcedureReason.NOT_A_CHAIN if typed else ProcedureReason.PROSE_ONLY
@@ -190,7 +204,9 @@ def _context(run: VerifiedEvidenceBundle) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _trajectory(chain: Chain, policy: DistillationPolicy) -> Trajectory:
+def _trajectory(whole: Chain, size: int, policy: DistillationPolicy) -> Trajectory:
+    """Return the trajectory of the first runs of a chain."""
+    chain = whole[:size]
     stratum, changes = stratum_of(chain[0], policy), tuple(run.intervention.knob for run in chain[1:])
     unit = SupportUnitId.derive(
         {
@@ -200,7 +216,14 @@ def _trajectory(chain: Chain, policy: DistillationPolicy) -> Trajectory:
             "evidence": [run.provenance.evidence_digest for run in chain],
         }
     )
-    return Trajectory(route=_route(chain), stratum_id=stratum, support_unit_id=unit, runs=chain, rerun=0)
+    return Trajectory(
+        route=_route(chain),
+        stratum_id=stratum,
+        support_unit_id=unit,
+        runs=chain,
+        rerun=0,
+        went_on=size < len(whole),
+    )
 
 
 def _route(chain: Chain) -> Route:
@@ -225,15 +248,20 @@ def _without_duplicates(found: list[Trajectory], refused: dict[ExperienceId, Pro
     reruns: dict[tuple[Route, StratumId, int], int] = defaultdict(int)
     kept: list[Trajectory] = []
     duplicates: set[ExperienceId] = set()
-    for each in sorted(found, key=lambda item: (item.end.attempt.created_at, item.closing_id)):
+    for each in sorted(found, key=lambda item: (item.went_on, item.end.attempt.created_at, item.closing_id)):
         if each.support_unit_id in seen:
-            duplicates.add(each.closing_id)
+            duplicates |= set() if each.went_on else {each.closing_id}
             continue
         seen.add(each.support_unit_id)
         place = (each.route, each.stratum_id, each.start.attempt.seed)
         kept.append(replace(each, rerun=reruns[place]))
         reruns[place] += 1
-    return TrajectoryTable(trajectories=tuple(kept), refused=refused, duplicates=frozenset(duplicates))
+    return TrajectoryTable(
+        trajectories=tuple(each for each in kept if not each.went_on),
+        beginnings=tuple(each for each in kept if each.went_on),
+        refused=refused,
+        duplicates=frozenset(duplicates),
+    )
 
 
 def _pair(trajectory: Trajectory, before: float, after: float) -> PairedDelta:

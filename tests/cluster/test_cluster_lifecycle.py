@@ -18,6 +18,7 @@ import pytest
 import ray
 
 from actors import cluster
+from actors.settings import MODEL_KEY
 from records.errors import UnavailableError
 from tests.cluster.installation import session
 from vrm.home import Home
@@ -28,7 +29,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     # pytest's own folders have names too long for Ray's sockets.
-    with tempfile.TemporaryDirectory(prefix="vrm-test-") as folder:
+    with tempfile.TemporaryDirectory(prefix="vrm-test-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv(MODEL_KEY, "secret")
         made = Home(Path(folder) / "h").create()
         yield made
         cluster.stop(made.ray)
@@ -119,6 +121,14 @@ def test_token_is_private_and_needed(home: Home, info: cluster.ClusterInfo) -> N
             print(type(error).__name__)
     """
     assert second_process(home, refused) == "UnavailableError"
+
+
+def test_no_process_of_it_is_given_the_key_to_a_model(info: cluster.ClusterInfo) -> None:
+    """It is exported where the cluster was started, which outlives that shell."""
+    assert os.environ[MODEL_KEY] == "secret"
+    processes = cluster._members(info)
+    assert len(processes) > 3
+    assert all(MODEL_KEY not in process.environ() for process in processes)
 
 
 def test_killed_head_leaves_nothing_behind(home: Home, info: cluster.ClusterInfo) -> None:

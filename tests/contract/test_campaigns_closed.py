@@ -172,7 +172,7 @@ class TestDeadLetters:
 
     def test_refused_for_good(self, stack: Stack) -> None:
         made = campaign(stack, Phase.READY)
-        failures = stack.campaigns.distil(stack.capture(), _Broken(made), quiet)
+        failures = stack.campaigns.distil(stack.capture(), _Broken(stack), quiet)
         assert [each.hopeless for each in failures] == [ControlCause.WORK_REJECTED]
         buried = _dead_letters(stack).bury(failures)
         assert buried == {str(made.item.id): Phase.FAILED}
@@ -217,6 +217,25 @@ class TestDeadLetters:
         assert not stack.campaigns.distil(snapshot, stack.distiller, quiet)
         assert not stack.campaigns.waiting()
         assert len(stack.load("distillation-decision")) == 1
+
+    def test_who_rests_on_what_was_refused_for_good_is_tried_again(self, stack: Stack) -> None:
+        """The Decision that was to cover them did not come about; in the next pass another item leads."""
+        source = stack.admit("source")
+        stack.evidence(effects(stack, "source", {"a": 0.05, "b": 0.05, "c": 0.05}))
+        assert not stack.campaigns.ingest(source, quiet)
+        assert not stack.campaigns.project(quiet)
+        snapshot, waiting = stack.capture(), [item.id for item, _ in stack.campaigns.waiting()]
+        failures = {each.subject: each for each in stack.campaigns.distil(snapshot, _Broken(stack, first=True), quiet)}
+        leader, *followers = waiting
+        assert failures.keys() == set(waiting)
+        assert failures[leader].hopeless is ControlCause.WORK_REJECTED
+        for each in followers:
+            assert (failures[each].error.value, failures[each].hopeless) == ("PRECONDITION_CONFLICT", None)
+        assert _dead_letters(stack).bury(failures.values()) == {leader: Phase.FAILED}
+        assert not stack.campaigns.distil(snapshot, stack.distiller, quiet)
+        ends = {each.work_item_id: each.status for each in stack.load("distillation-work-completion")}
+        assert ends == dict.fromkeys(followers, CompletionStatus.COMPLETED) | {leader: CompletionStatus.DEAD_LETTER}
+        assert not checked(stack).violations
 
     def test_too_often(self, stack: Stack) -> None:
         stack.campaigns._budget = (BudgetLimit(resource=ATTEMPTS, limit=2),)
@@ -290,13 +309,14 @@ class TestScientificRuns:
 
 
 class _Broken:
-    """A distiller whose proposals no Ledger would take: the report is of another outcome."""
+    """A distiller whose proposals, or the first of them, no Ledger would take: the report is of another outcome."""
 
-    def __init__(self, made: Campaign) -> None:
-        self._stack = made.stack
+    def __init__(self, stack: Stack, *, first: bool = False) -> None:
+        self._stack, self._count = stack, 1 if first else None
 
     def propose(self, requests: Any) -> list[Proposal]:
-        return [_spoiled(each) for each in self._stack.distiller.propose(requests)]
+        made = self._stack.distiller.propose(requests)
+        return [*map(_spoiled, made[: self._count]), *(made[self._count :] if self._count else ())]
 
 
 class _Late:

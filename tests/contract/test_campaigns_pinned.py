@@ -115,6 +115,26 @@ class TestPolicies:
         assert len(failures) == 2 * len(GOOD)
         assert not stack.load("distillation-work-completion")
 
+    def test_a_record_of_a_later_version_stands_against_an_item_of_an_earlier_one(self, stack: Stack) -> None:
+        """What the item's own policy would say is that the rule is not carried any more."""
+        old, new = campaigns(stack, POLICIES), campaigns(stack, MOVED)
+        queue(stack, "after", new)
+        assert not new.project(quiet)
+        later = KnowledgeDistiller(stack.stores.ledger, MOVED, ticking_clock())
+        assert not new.distil(captured(stack, LATER), later, quiet)
+        (rule,), before = stack.load("memory-record"), stack.stores.ledger.variant_heads(stack.namespace)
+        (decision,) = stack.load("distillation-decision")
+        run_id = stack.admit("before")
+        stack.evidence(effects(stack, "before", dict.fromkeys("ghijkl", -0.06), seed=1))
+        assert not old.ingest(run_id, quiet)
+        assert not old.project(quiet)
+        waiting = [item.id for item, _ in old.waiting()]
+        assert not old.distil(captured(stack, POLICIES.distillation), stack.distiller, quiet)
+        assert stack.stores.ledger.variant_heads(stack.namespace) == before
+        ends = {end.work_item_id: end for end in stack.load("distillation-work-disposition")}
+        assert {ends[item].decision_id for item in waiting} == {decision.id}
+        assert decision.memory_id == rule.id
+
 
 class TestProfiles:
     def test_a_campaign_has_the_profile_that_its_item_pins(self, stack: Stack) -> None:

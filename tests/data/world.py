@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from importers.published_table import PublishedTable, import_run, trials
-from memory.campaigns import CampaignPorts, Campaigns, HeadsPort
+from memory.campaigns import CampaignPorts, Campaigns
 from memory.coordinator import CommitCoordinator
 from memory.distillation.distiller import KnowledgeDistiller
 from memory.distillation.policies import Policies
@@ -17,6 +17,7 @@ from memory.evidence import bundle_records, resolve_bundles
 from memory.heads import LifecycleHeads, Reservation
 from memory.leases import admission, completion
 from memory.ports import all_good
+from memory.reserving import HeadsPort
 from memory.run_owner import RunOwner
 from memory.spine import Spine
 from policies.distillation_policy import distillation_policy

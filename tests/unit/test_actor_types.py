@@ -9,11 +9,12 @@ import pytest
 
 from actors import handles, owners, workers
 from memory import ports
-from memory.campaigns import DistillerPort, HeadsPort
+from memory.campaigns import DistillerPort
 from memory.coordinator import CommitCoordinator
 from memory.distillation.distiller import KnowledgeDistiller
 from memory.heads import LifecycleHeads
 from memory.index.embedding import Embedder, SentenceTransformerEmbedder
+from memory.reserving import HeadsPort
 from memory.run_owner import RunOwner
 
 # Port, plain class, actor, handle.

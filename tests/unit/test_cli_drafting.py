@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ def test_the_key_comes_from_the_environment_and_stays_in_the_process(
     monkeypatch.setenv("OUR_KEY", KEY)
     with model_server([completion(content())]) as server, drafter_of(LLM, server.url, "m", "OUR_KEY") as drafter:
         assert drafter is not None
+        assert "OUR_KEY" not in os.environ, "what is started from here inherits the environment"
         assert drafter.word(EvidenceSnapshotId.derive({"s": 1}), GAIN).claim == CLAIM
         assert drafter.outcomes == {drafter.identity: 1}
     assert server.keys == [f"Bearer {KEY}"]

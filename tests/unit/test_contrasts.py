@@ -154,6 +154,28 @@ def test_vrm_w06_a_rerun_with_another_result_is_another_pair_of_the_same_root() 
     assert unit.effect == pytest.approx(0.07)
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_vrm_w06_the_same_result_under_two_seeds_is_one_unit_in_any_order(order: tuple[int, int]) -> None:
+    """Both sides are the same under both seeds: the unit is the lower one, whatever the order of imports."""
+    times = {seed: (f"2025-03-0{place + 1}T12:00:00.000000Z",) * 3 for place, seed in enumerate(order)}
+    left = [(ArtifactRef(role="predictions", sha256=digest(each), size_bytes=1),) for each in ("before", "after")]
+    bundles = {
+        seed: [
+            baseline(seed=seed, times=times[seed], artifacts=left[0]),
+            changed(seed=seed, times=times[seed], artifacts=left[1]),
+        ]
+        for seed in order
+    }
+    table, alone = tabulate([*bundles[0], *bundles[1]], POLICY), tabulate(bundles[0], POLICY)
+    assert _units(table) == _units(alone)
+    assert len(_units(table)) == 1
+    assert table.duplicates >= ids(bundles[1][1])
+
+
+def _units(table: ContrastTable) -> list[str]:
+    return [contrast.support_unit_id for variant in table.variants.values() for contrast in variant.contrasts]
+
+
 def test_under_version_1_a_rerun_of_the_baseline_is_kept_and_not_compared() -> None:
     left = (ArtifactRef(role="predictions", sha256=digest("other predictions"), size_bytes=1),)
     bundles = [baseline(), baseline(artifacts=left, run_id=RERUN), changed()]

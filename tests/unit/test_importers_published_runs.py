@@ -132,6 +132,7 @@ _COLUMNS = json.loads((HPOBENCH_MLP.parent / "nanogpt_arms" / "manifest.json").r
     [
         ({"arms": []}, "arms are declared"),
         ({"seeds": [0]}, "seeds are declared"),
+        ({"verification": "recomputed"}, "should be"),
         ({"tuned_knob": "first"}, "tuned_knob is given"),
         ({"comparison": "tuned", "tuned_knob": "first"}, "arms are compared with the defaults"),
         ({"machines": {}}, "every arm's machine"),
@@ -294,6 +295,22 @@ def test_a_fixed_setting_has_its_one_value(tmp_path: Path) -> None:
     text = _ARFF.replace("{100}", "{100, 200}").replace("0.2,plain,True,100", "0.2,plain,True,200")
     error = _refused(_arff(tmp_path, text))
     assert (error.field, error.remedy) == ("forest.arff line 13: trees", "It is 100 here.")
+
+
+def test_an_arm_may_not_change_what_the_catalog_fixes(tmp_path: Path) -> None:
+    text = """
+catalog_id: made-up-records
+version: "1"
+domain: made_up
+decision_point: intervention
+max_changes_per_attempt: 1
+knobs:
+  first: {value_type: string, default: old, allowed: [old, new], mechanism: one, summary: A record.}
+fixed: {second: base}
+"""
+    error = _refused(write_runs(tmp_path, catalog_text=text))
+    assert (error.field, error.value) == ("runs.csv line 14: r2, shorter: second", "shorter")
+    assert error.remedy == "It is base here."
 
 
 # --- settings that were tuned apart -----------------------------------------------------------------------------------

@@ -124,6 +124,44 @@ class TestVerdict:
         assert one.scope_variant_id != other.scope_variant_id
 
 
+THIRD = (*CHANGES, ("C", 10))
+LONGER: Scores = {root: (*scores, scores[-1] + 0.04) for root, scores in GOOD.items()}
+"""The same runs, which went on to a third change."""
+
+
+def by_length(trials: Any) -> dict[int, ProcedureVerdict]:
+    return {len(each.procedure.steps): each for each in verdicts(bundles(list(trials)))}
+
+
+class TestBeginnings:
+    @pytest.mark.parametrize("went_on", ["c", "bc", "abc"])
+    def test_runs_that_went_on_still_count_for_the_shorter_procedure(self, went_on: str) -> None:
+        """Nothing is taken away from what they had shown by then: same units, same effect, same links."""
+        mixed = {root: LONGER[root] if root in went_on else scores for root, scores in GOOD.items()}
+        stopped, found = verdict(GOOD), by_length(chains(mixed, changes=THIRD))
+        assert found.keys() == {2, 3}
+        assert (found[2].links, found[2].summary, found[2].verdict) == (
+            stopped.links,
+            stopped.summary,
+            stopped.verdict,
+        )
+        assert found[2].scope_variant_id == stopped.scope_variant_id
+        assert found[3].summary.n_units == len(went_on)
+
+    def test_a_beginning_is_no_further_evidence_of_the_whole(self) -> None:
+        """Each run after a change is linked once, as if no shorter procedure were looked for."""
+        whole = by_length(chains(LONGER, changes=THIRD))[3]
+        assert len(whole.links) == len({link.experience_id for link in whole.links}) == 3 * len(GOOD)
+        assert whole.strength.support_count == len(GOOD)
+
+    def test_vrm_w06_what_ended_there_and_what_went_on_with_the_same_results_is_one(self) -> None:
+        ended, went_on = chains(GOOD), list(again(chains(LONGER, changes=THIRD), "import"))
+        for order in ([*ended, *went_on], [*went_on, *ended]):
+            assert by_length(order)[2].summary == verdict(GOOD).summary
+            table = read_trajectories(bundles(order), POLICY)
+            assert not table.duplicates, "what ended there is kept, and the longer chain is no repetition"
+
+
 class TestRefused:
     def test_nothing(self) -> None:
         assert compile_procedure((), POLICY, PROCEDURES) is ProcedureReason.NO_TRAJECTORY

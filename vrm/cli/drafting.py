@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from actors.settings import MODEL_KEY
+
 if TYPE_CHECKING:
     from memory.distillation.wording import Drafter
 
 TEMPLATE: Final = "template"
 LLM: Final = "llm"
-KEY_VARIABLE: Final = "VRM_LLM_KEY"
+KEY_VARIABLE: Final = MODEL_KEY
 
 DraftBy = Annotated[str, typer.Option("--draft", help="Who words promoted rules: template or llm.")]
 LlmUrl = Annotated[

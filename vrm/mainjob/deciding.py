@@ -12,6 +12,7 @@ from records.appends import Append, Proposal
 from records.base import Record
 from records.canonical import canonical_bytes
 from records.decisions import DecisionContractView, DecisionIntent, RecallContext, memory_binding
+from records.errors import StaleError
 from records.flows import Authority, Transition
 from records.outcomes import OutcomeAttemptLink
 from records.states import Machine, Phase
@@ -27,7 +28,11 @@ class Decisions:
         self._job = job
 
     def register(self, view: DecisionContractView, drafts: Sequence[DecisionIntent]) -> list[DecisionIntent]:
-        """Register what is new, and return the intents as the Ledger holds them, with their first timestamps."""
+        """Register what is new, and return the intents as the Ledger holds them, with their first timestamps.
+
+        Raises:
+            StaleError: the Runtime knows a decision and the Ledger has no intent of it.
+        """
         stores = self._job.stores
         known = stores.runtime.subjects(Machine.DECISION, [str(draft.id) for draft in drafts])
         fresh = [draft for draft in drafts if str(draft.id) not in known]
@@ -37,7 +42,13 @@ class Decisions:
         require(self._job.spine.carry(proposals))
         stored = stores.ledger.get_many(str(draft.id) for draft in drafts)
         loaded = {key: item.load() for key, item in stored.items()}
-        return [item for draft in drafts if isinstance(item := loaded.get(str(draft.id)), DecisionIntent)]
+        intents = [item for draft in drafts if isinstance(item := loaded.get(str(draft.id)), DecisionIntent)]
+        if len(intents) < len(drafts):
+            missing = next(str(draft.id) for draft in drafts if str(draft.id) not in loaded)
+            phase = known[missing].phase.value if missing in known else "unknown"
+            remedy = "Its intent is not in the Ledger: run `vrm recover`, which settles its grant, and go on."
+            raise StaleError("decision intent", f"{missing} {phase}", remedy)
+        return intents
 
     def give(self, given: Sequence[tuple[DecisionIntent, RecallContext | None]]) -> None:
         """Publish what each actor is given of memory, before any of them is asked (spec 9.7)."""

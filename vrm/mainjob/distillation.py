@@ -75,14 +75,14 @@ def retry(job: Job, items: Iterable[Work], attempts: int = BUDGET[0].limit) -> l
     asked = list(items)
     recover(job)
     open_ones = [work.item for work in asked if work.completion is None]
-    if any(work.assignment is None for work in asked):
-        job.failures += job.campaigns.project(lambda _count: None)
+    unassigned_ones = any(work.assignment is None for work in asked)
+    set_apart = job.campaigns.project(lambda _count: None) if unassigned_ones else []
     ids = {str(item.id) for item in open_ones}
     for run in _campaigns(job, ids):
         _allow(job, run, attempts)
     if ids:
         steps.swept(job, ids)
-    reasons = {each.subject: str(each.error) for each in job.failures}
+    reasons = {each.subject: str(each.error) for each in [*set_apart, *job.failures]}
     known = {str(work.item.id): work for work in work_of(job.stores.ledger, job.namespace)}
     letters = {
         str(each.work_item_id): each

@@ -42,6 +42,8 @@ def run_round(job: Job) -> int:
     if job.round.size.published:
         runs[import_table(job)] = published.SLOT
     steps.ingest(job, list(runs))
+    for each in job.failures:  # set apart; the round does not wait for them
+        job.console.print(f"{each.subject} waits: {each.error}", markup=False, soft_wrap=True)
     steps.distil(job)
     tasks = held_out_tasks(job.round.size)
     maker = DecisionMaker(
