@@ -16,7 +16,7 @@ from policies.retrieval_policy import retrieval_policy
 from records.canonical import domain_digest
 from records.decisions import AllowedAction, DecisionContractView, DecisionIntent, RecallRequest
 from records.evidence import EvaluationContract
-from records.governance import ArmAssignment, ArmManifest, MemoryProfile
+from records.governance import ArmAssignment, ArmManifest, MemoryProfile, Mode
 from records.ids import ActivityId, ContractId, ContractViewId, IntentId, RecallInputId, RunId
 from records.runtime import RunBody, activity_id
 from records.values import (
@@ -105,7 +105,7 @@ def new_trials(round_: Round, tasks: tuple[str, ...], catalog: InterventionCatal
 def memory_profile() -> MemoryProfile:
     """Return how memory is used in held-out decisions, published before the first of them."""
     return MemoryProfile(
-        profile_ref="decision_memory/v1", mode="decision_memory", retrieval_policy=retrieval_policy().identity
+        profile_ref="decision_memory/v1", mode=Mode.DECISION_MEMORY, retrieval_policy=retrieval_policy().identity
     )
 
 
