@@ -6,7 +6,7 @@ direct appends alike; for the latter a refusal becomes an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from memory.conflict_guards import guard_conflicts
@@ -16,11 +16,12 @@ from memory.retention import check_input, revoked
 from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_give_up, guard_receipt, rests_on
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
+from policies.manipulation import manipulation_check
 from records.appends import Append, Head, StoredRecord
 from records.base import Record
 from records.decisions import DecisionIntent, RecallContext, citation_id, memory_binding
 from records.errors import IllegalTransitionError, IntegrityError
-from records.evidence import Attempt, Experience, Intervention
+from records.evidence import Attempt, Experience, Intervention, TrialProvenance
 from records.flows import Authority, Transition
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import GovernedRecord, LifecycleEvent, MemoryRecord, MemoryRelation, RelationKind
@@ -164,7 +165,24 @@ def _link(reader: LedgerReader, append: Append) -> Refusal | None:
             (knob.name, knob.to_value) for knob in knobs
         ]:
             return precondition("the executed intervention is not the decided one")
+        refused = _manipulated(reader, outcome, attempt, found)
+        if refused is not None:
+            return refused
     return None
+
+
+def _manipulated(
+    reader: LedgerReader, outcome: RecallOutcome, attempt: Attempt, done: Sequence[Record]
+) -> Refusal | None:
+    """The manipulation check must be passed, so that every link stands for what provenance saw executed (VRM-R08)."""
+    seen = [each.load() for each in reader.find("trial-provenance", outcome.namespace, attempt_id=str(attempt.id))]
+    check = manipulation_check(
+        outcome,
+        attempt,
+        next((each for each in done if isinstance(each, Intervention)), None),
+        next((each for each in seen if isinstance(each, TrialProvenance)), None),
+    )
+    return precondition(check.faults[0]) if check.faults else None
 
 
 def _capture(reader: LedgerReader, append: Append) -> Refusal | None:
