@@ -6,7 +6,7 @@ direct appends alike; for the latter a refusal becomes an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from memory.conflict_guards import guard_conflicts
@@ -145,36 +145,26 @@ def _link(reader: LedgerReader, append: Append) -> Refusal | None:
         experience = read(reader, link.experience_id, Experience)
         if outcome is None or attempt is None or experience is None:
             return precondition("outcome, attempt or experience is not in the Ledger")
-        intent = read(reader, outcome.intent_id, DecisionIntent)
-        if experience.attempt_id != attempt.id:
-            return precondition("the experience is of another attempt")
-        if intent is None or intent.evaluation_task_id != attempt.evaluation_task_id:
-            return precondition("the attempt is on another task than the decision")
-        if attempt.recall_context_id != outcome.context_id:
-            return precondition("the attempt was not made with the decision's context")
-        if (
-            outcome.run_id != attempt.run_id
-            or not link.config_digest == attempt.config_digest == outcome.effective_config_digest
-        ):
-            return precondition("the executed configuration is not the decided one")
-        found = [item.load() for item in reader.find("intervention", append.namespace, attempt_id=str(attempt.id))]
-        if outcome.intervention_id is not None and outcome.intervention_id not in [item.id for item in found]:
-            return precondition("the executed intervention is not the one that the outcome names")
-        knobs = [item.knob for item in found if isinstance(item, Intervention) and item.knob]
-        if outcome.proposed_knob is not None and (outcome.proposed_knob, outcome.proposed_value) not in [
-            (knob.name, knob.to_value) for knob in knobs
-        ]:
-            return precondition("the executed intervention is not the decided one")
-        refused = _manipulated(reader, outcome, attempt, found)
+        refused = first_broken(_link_rules(reader, link, outcome, attempt, experience), precondition)
         if refused is not None:
             return refused
     return None
 
 
-def _manipulated(
-    reader: LedgerReader, outcome: RecallOutcome, attempt: Attempt, done: Sequence[Record]
-) -> Refusal | None:
-    """The manipulation check must be passed, so that every link stands for what provenance saw executed (VRM-R08)."""
+def _link_rules(
+    reader: LedgerReader, link: OutcomeAttemptLink, outcome: RecallOutcome, attempt: Attempt, experience: Experience
+) -> Rules:
+    """Say what a link must be, and that the manipulation check of what it ties together is passed."""
+    intent = read(reader, outcome.intent_id, DecisionIntent)
+    yield experience.attempt_id == attempt.id, "the experience is of another attempt"
+    same_task = intent is not None and intent.evaluation_task_id == attempt.evaluation_task_id
+    yield same_task, "the attempt is on another task than the decision"
+    yield attempt.recall_context_id == outcome.context_id, "the attempt was not made with the decision's context"
+    decided = link.config_digest == attempt.config_digest == outcome.effective_config_digest
+    yield outcome.run_id == attempt.run_id and decided, "the executed configuration is not the decided one"
+    done = [each.load() for each in reader.find("intervention", outcome.namespace, attempt_id=str(attempt.id))]
+    named = outcome.intervention_id is None or outcome.intervention_id in [each.id for each in done]
+    yield named, "the executed intervention is not the one that the outcome names"
     seen = [each.load() for each in reader.find("trial-provenance", outcome.namespace, attempt_id=str(attempt.id))]
     check = manipulation_check(
         outcome,
@@ -182,7 +172,7 @@ def _manipulated(
         next((each for each in done if isinstance(each, Intervention)), None),
         next((each for each in seen if isinstance(each, TrialProvenance)), None),
     )
-    return precondition(check.faults[0]) if check.faults else None
+    yield not check.faults, "; ".join(check.faults)
 
 
 def _capture(reader: LedgerReader, append: Append) -> Refusal | None:

@@ -1,8 +1,8 @@
 """The gate of the earlier design, exactly: which experience became a lesson, and how sure it was said to be.
 
-Pure, and for comparison arms only (arm C2 of the evaluation protocol; docs/adr/0072): no mode but `legacy_recall` asks it,
-and what it promotes is never a Knowledge Record. Facts: the public program LIHUA919/AI-Researcher (Apache-2.0), and its
-published phase-3 evidence, from which the tests compute every confidence and every knowledge id again.
+Pure, and for comparison arms only (arm C2 of the evaluation protocol; docs/adr/0072): no mode but `legacy_recall` asks
+it, and what it promotes is never a Knowledge Record. Facts: the public program LIHUA919/AI-Researcher (Apache-2.0), and
+its published phase-3 evidence, from which the tests compute every confidence and every knowledge id again.
 
 Rules kept here, its known weaknesses included:
 
@@ -69,7 +69,7 @@ class LegacyRefusal(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class LegacyVerification:
-    """What the evaluator found; `comparison` holds metric, baseline, value, delta and direction where it is complete."""
+    """What the evaluator found; a complete `comparison` has metric, baseline, value, delta and direction."""
 
     valid: bool
     passed: bool

@@ -1,15 +1,16 @@
 """The recall of the earlier design, exactly: which lessons it showed, in which order, for how many of its tokens.
 
-Pure, and for comparison arms only (docs/adr/0072): no mode but `legacy_recall` asks it, and what it returns is no Evidence
-Card. Facts: the public program LIHUA919/AI-Researcher (Apache-2.0); the tests compute the score breakdown of every item
-of its published phase-3 recall contexts again, to the last of their eight places.
+Pure, and for comparison arms only (docs/adr/0072): no mode but `legacy_recall` asks it, and what it returns is no
+Evidence Card. Facts: the public program LIHUA919/AI-Researcher (Apache-2.0); the tests compute the score breakdown of
+every item of its published phase-3 recall contexts again, to the last of their eight places.
 
 Rules kept here:
 
 - scope is task (unless `cross_task`), domain, data set and model family, letter by letter;
-- score = 0.5 relevance + 0.15 outcome utility + 0.2 provenance + 0.05 recency - 0.1 redundancy; relevance is the Jaccard
-  index of lower-cased word sets, where a word is a run of word characters and dashes, two or longer, and the words of a
-  lesson are those of its text and its conditions; redundancy compares them with the words of the lessons taken before;
+- score = 0.5 relevance + 0.15 outcome utility + 0.2 provenance + 0.05 recency - 0.1 redundancy; relevance is the
+  Jaccard index of lower-cased word sets, where a word is a run of word characters and dashes, two or longer, and the
+  words of a lesson are those of its text and its conditions; redundancy compares them with the words of the lessons
+  taken before;
 - recency is epoch seconds / 2e9 and so is practically the same for all. Ties go by id;
 - lessons are taken one by one and scored anew after each; one that exceeds the budget is passed over. A lesson costs a
   quarter of its UTF-8 bytes, rounded up.

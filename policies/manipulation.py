@@ -1,9 +1,9 @@
 """The manipulation check: whether a decision really changed what was executed (spec 9.7, 16, VRM-R08; reference 1.4).
 
-Pure, over what the Ledger holds. Recalling, citing or adopting a card passes no check. A decision passes as `changed` only
-if another legal configuration ran than before, and Trial Provenance saw exactly that configuration. The result is one of
-four; the guard of `LINK_ATTEMPT` refuses a link whose check is `rejected`, and requires of every other that it is what
-the stored Intervention says, so that the result is kept with the link and can be computed again from it.
+Pure, over what the Ledger holds. Recalling, citing or adopting a card passes no check. A decision passes as `changed`
+only if another legal configuration ran than before, and Trial Provenance saw exactly that configuration. The result is
+one of four; the guard of `LINK_ATTEMPT` refuses a link whose check is `rejected`, and requires of every other that it
+is what the stored Intervention says, so that the result is kept with the link and can be computed again from it.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Pure. Rules kept here (docs/adr/0072):
 
-- whether evidence is recorded, whether it is distilled, which memory is recalled and which memory changes follow from the
-  mode alone; nothing else may switch any of them on or off;
-- a decision has one arm, an arm one profile, a profile one mode: so no decision can be given lessons of the earlier design
-  and cards of this one. An arm whose mode exposes no cards is registered as not requesting them;
+- whether evidence is recorded, whether it is distilled, which memory is recalled and which memory changes follow from
+  the mode alone; nothing else may switch any of them on or off;
+- a decision has one arm, an arm one profile, a profile one mode: so no decision can be given lessons of the earlier
+  design and cards of this one. An arm whose mode exposes no cards is registered as not requesting them;
 - changing the mode of the next Run changes nothing that was written: it only says what is written from then on.
 """
 

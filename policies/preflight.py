@@ -4,10 +4,10 @@ Pure. Rules kept here:
 
 - every card that was given has exactly one disposition, with a code that an actor may write; an answer that has not is
   malformed, and no decision can be read from it;
-- the proposal is one of the actions that were allowed, changes the configuration in effect, and is the change that would
-  be executed. Cards give no right to anything else, whatever they say;
-- an adopted card is mapped to the proposal: a recommendation to its own target, a warning to any other action than the one
-  that it warns of. A card that was only mentioned is not adopted.
+- the proposal is one of the actions that were allowed, changes the configuration in effect, and is the change that
+  would be executed. Cards give no right to anything else, whatever they say;
+- an adopted card is mapped to the proposal: a recommendation to its own target, a warning to any other action than the
+  one that it warns of. A card that was only mentioned is not adopted.
 """
 
 from __future__ import annotations

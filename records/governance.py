@@ -4,8 +4,8 @@ Both are published artifacts. A Run that takes decisions is admitted with the di
 specification, and each of its intents carries the binding of its own arm; so a decision cannot say of itself whether it
 was to have memory.
 
-A profile names one mode of the six (spec 18), and an arm has one profile: a decision has exactly one way to memory. What
-a mode does is `policies/modes.py`.
+A profile names one mode of the six (spec 18), and an arm has one profile: a decision has exactly one way to memory.
+What a mode does is `policies/modes.py`.
 """
 
 from __future__ import annotations

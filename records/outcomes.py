@@ -1,8 +1,9 @@
 """The terminal account of a decision, with its closed matrices (spec 4.10, 9.7, 13; reference 1.2).
 
 The matrices are data, checked whenever an Outcome is built: source status by decision status, decision status by
-terminal reason and authority, and which fields each pair requires or forbids. An Outcome does not hold the authority that
-wrote it; it holds terminal evidence exactly where that is Runtime closure, and says then nothing that an actor wrote.
+terminal reason and authority, and which fields each pair requires or forbids. An Outcome does not hold the authority
+that wrote it; it holds terminal evidence exactly where that is Runtime closure, and says then nothing that an actor
+wrote.
 """
 
 from __future__ import annotations
@@ -275,12 +276,6 @@ class RecallOutcome(
         return self
 
 
-_CLOSING = {
-    SourceStatus.CANCELLED_BEFORE_RECALL: TerminalEvidenceKind.CANCEL_EVENT,
-    SourceStatus.FAILED_BEFORE_RECALL: TerminalEvidenceKind.RUNTIME_FAILURE,
-}
-
-
 _FATE = {DecisionStatus.CANCELLED: CardReason.NOT_CONSIDERED_CANCELLED,
          DecisionStatus.ACTOR_FAILED: CardReason.NOT_CONSIDERED_ACTOR_FAILED}  # fmt: skip
 """What becomes of every card where Runtime closure ends the decision."""
@@ -299,8 +294,6 @@ def _source_rules(outcome: RecallOutcome) -> tuple[tuple[bool, str], ...]:
         ((outcome.closure_event_digest is not None) == before_recall, "pre-recall closure needs its event"),
         (not before_recall or outcome.closure_event_digest == outcome.terminal_evidence_digest,
          "the closure event and the terminal evidence are one and the same"),
-        (outcome.terminal_evidence_kind is _CLOSING.get(source, outcome.terminal_evidence_kind),
-         "a cancellation before recall ends by its cancel event, a failure by the Runtime's"),
         (not no_actor or (outcome.executed_actor, outcome.memory_binding_digest, outcome.proposed_knob,
                           outcome.hypothesis_id) == (None, None, None, None),
          "a source that is blocked or closed before recall reaches no actor, who proposes nothing"),

@@ -29,7 +29,9 @@ SCOPE = ("task_id", "domain", "dataset_id", "model_family", "query", "max_items"
 def ledgers() -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Return the published ledgers by path, each list in the order of its times; the standard library alone reads."""
     with zipfile.ZipFile(BUNDLE) as packed:
-        found = {name: json.loads(packed.read(name)) for name in packed.namelist() if name.endswith("/ledger_evidence.json")}
+        found = {
+            name: json.loads(packed.read(name)) for name in packed.namelist() if name.endswith("/ledger_evidence.json")
+        }
     return {
         name: {key: sorted(records, key=lambda each: each["created_at"]) for key, records in lists.items()}
         for name, lists in found.items()
@@ -110,7 +112,9 @@ def test_every_published_recall_context_is_computed_again() -> None:
             known = [each for each in lessons if each.created_at < published["created_at"]]
             asked = LegacyRequest(**{name: published["request"][name] for name in SCOPE})
             found = legacy_recall(asked, known)
-            assert [each.knowledge.knowledge_id for each in found] == [each["knowledge_id"] for each in published["items"]]
+            assert [each.knowledge.knowledge_id for each in found] == [
+                each["knowledge_id"] for each in published["items"]
+            ]
             for each, item in zip(found, published["items"], strict=True):
                 assert each.score == item["score"]
                 assert each.breakdown == item["score_breakdown"]
@@ -168,7 +172,7 @@ def test_each_reason_alone(changes: dict[str, Any], reason: str) -> None:
     gate = LegacyGate(domain="x", model_family="y")
     assert gate.decide(GOOD, []).reasons == ("eligible_verified_experience",)
     assert gate.decide(replace(GOOD, **changes), []).reasons == (reason,)
-    assert reason.split(":")[0] in set(LegacyRefusal)
+    assert reason.split(":", maxsplit=1)[0] in set(LegacyRefusal)
 
 
 def test_any_earlier_failure_on_the_task_refuses_a_success_and_others_do_not() -> None:
@@ -193,8 +197,10 @@ ASKED = LegacyRequest(task_id="t", domain="x", dataset_id="d", model_family="y",
 
 
 def test_ties_go_by_id_and_a_repetition_falls_behind_what_is_new() -> None:
-    """By hand: the second `same` loses 0.1 by redundancy, which no relevance of a word or two outweighs."""
-    found = legacy_recall(ASKED, [lesson("b", "scaling helps"), lesson("a", "scaling helps"), lesson("c", "inputs")])
+    """By hand: all three share 2 of 6 words with the query; after `a`, `b` loses 0.1 of 2/4 and `c` of 1/5."""
+    found = legacy_recall(
+        ASKED, [lesson("b", "scaling helps"), lesson("a", "scaling helps"), lesson("c", "scaling inputs")]
+    )
     assert [each.knowledge.knowledge_id for each in found] == ["a", "c", "b"]
     assert found[2].breakdown["redundancy"] == -0.5  # of scaling, helps, fixed, seed two are shared
 
