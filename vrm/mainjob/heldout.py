@@ -34,7 +34,7 @@ from vrm.mainjob.experiments import Experiments, Verified
 from vrm.mainjob.job import Job, require
 from vrm.mainjob.lessons import Lessons
 from vrm.mainjob.outcomes import Decided, Source
-from vrm.mainjob.trials import SLOT, DecisionMaker, TrialState, arm_manifest, arm_profiles, new_trials
+from vrm.mainjob.trials import SLOT, DecisionMaker, TrialState, arm_profiles, new_trials
 
 Actor = Callable[[PlannerQuestion, PlannerPolicy], PlannerAnswer]
 """Who decides, given the cards of a context; what it answers is checked before anything is executed."""
@@ -89,8 +89,12 @@ class HeldOut:
     def run(self, tasks: tuple[str, ...]) -> list[TrialState]:
         """Run the arms of every trial to the end, and return where they stand."""
         states = new_trials(self._maker.round, tasks, self._maker.catalog)
-        waves = self._maker.round.size.decisions
-        with self._job.step("Held-out decisions", len(states) * (waves + 1)) as advance:
+        self.carry(states, self._maker.round.size.decisions, "Held-out decisions")
+        return states
+
+    def carry(self, states: Sequence[TrialState], waves: int, step: str) -> None:
+        """Carry arms from their baselines through so many decisions each, and close their Runs."""
+        with self._job.step(step, len(states) * (waves + 1)) as advance:
             self._admit(states)
             self._start(states)
             advance(len(states))
@@ -98,12 +102,11 @@ class HeldOut:
                 self._wave(states, index)
                 advance(len(states))
             self._close(states)
-        return states
 
     def _admit(self, states: Sequence[TrialState]) -> None:
         """Publish the arm assignment, admit the Runs that hold its digest, and begin their Activities."""
         profiles = [profile.canonical for profile in arm_profiles(self._maker.round).values()]
-        self._job.stores.artifacts.publish_many([*profiles, arm_manifest(self._maker.round).canonical])
+        self._job.stores.artifacts.publish_many([*profiles, self._maker.manifest.canonical])
         self._job.admit([state.run for state in states], SLOT)
 
     def _start(self, states: Sequence[TrialState]) -> None:
@@ -247,6 +250,8 @@ class HeldOut:
     @staticmethod
     def _advance(item: Pending, verified: Verified | None) -> None:
         action = item.answer.action if item.answer else None
+        item.state.answers.append(item.answer)
+        item.state.cards += len(item.source.items) if isinstance(item.source, RecallContext) else 0
         if action is not None:
             item.state.tried.add(action)
         if item.state.leader is not None:

@@ -157,12 +157,12 @@ class Round:
 
 def development_tasks(size: Size) -> tuple[str, ...]:
     """Return the tasks of the sweep."""
-    return _in_scope(task_names("development"), size)
+    return in_scope(task_names("development"), size)
 
 
 def held_out_tasks(size: Size) -> tuple[str, ...]:
     """Return the tasks of the held-out decisions; their roots are disjoint from those of the sweep."""
-    return _in_scope(task_names("held_out"), size)[: size.held_out]
+    return in_scope(task_names("held_out"), size)[: size.held_out]
 
 
 def arms(size: Size, catalog: InterventionCatalog) -> tuple[tuple[str, KnobValue] | None, ...]:
@@ -174,7 +174,8 @@ def arms(size: Size, catalog: InterventionCatalog) -> tuple[tuple[str, KnobValue
     return (None, *size.contrasts)
 
 
-def _in_scope(names: tuple[str, ...], size: Size) -> tuple[str, ...]:
+def in_scope(names: tuple[str, ...], size: Size) -> tuple[str, ...]:
+    """Return the tasks among `names` that have the public attributes of a size."""
     if size.scope is None:
         return names
     wanted = dict(size.scope)

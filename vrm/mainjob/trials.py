@@ -12,7 +12,7 @@ from typing import Final
 
 from policies.catalog import Change, Config, InterventionCatalog, KnobValue
 from policies.instruction import actor_instruction
-from policies.planner import PlannerPolicy, allowed_action_digest, current_settings, open_actions
+from policies.planner import PlannerAnswer, PlannerPolicy, allowed_action_digest, current_settings, open_actions
 from policies.retrieval_policy import retrieval_policy
 from records.canonical import domain_digest
 from records.decisions import AllowedAction, DecisionContractView, DecisionIntent, RecallRequest
@@ -38,6 +38,8 @@ class TrialState:
         steering: its validation metric; test: its test metric, which is only reported.
         tried: actions taken so far.
         path: the test metric in effect after 0, 1, ... decisions.
+        answers: what its actor proposed, decision by decision; None where no actor was asked.
+        cards: how many cards its contexts held in all.
         leader: the arm whose situations a shadow is asked about; None for an arm that acts.
     """
 
@@ -50,6 +52,8 @@ class TrialState:
     test: float = float("nan")
     tried: set[AllowedAction] = field(default_factory=set)
     path: list[float] = field(default_factory=list)
+    answers: list[PlannerAnswer | None] = field(default_factory=list)
+    cards: int = 0
     mode: Mode = Mode.DECISION_MEMORY
     leader: TrialState | None = None
 
@@ -165,7 +169,8 @@ def view_of(contract: EvaluationContract) -> DecisionContractView:
 class DecisionMaker:
     """What every decision of a round shares: the catalog, contract and view, the planner, the Recall Input.
 
-    `recall_input_id` is None where no arm of the round requires a Recall Context.
+    `recall_input_id` is None where no arm of the round requires a Recall Context; `registered` are other arms than
+    those of the round's mode.
     """
 
     round: Round
@@ -173,6 +178,13 @@ class DecisionMaker:
     contract: EvaluationContract
     planner: PlannerPolicy
     recall_input_id: RecallInputId | None
+    point: DecisionPoint = DecisionPoint.INTERVENTION
+    registered: ArmManifest | None = None
+
+    @property
+    def manifest(self) -> ArmManifest:
+        """The arms that the decisions are registered with: the round's own, unless others were given."""
+        return self.registered or arm_manifest(self.round)
 
     @property
     def view(self) -> DecisionContractView:
@@ -210,13 +222,13 @@ class DecisionMaker:
             task_scope_id=task.task_scope_id,
             research_context_digest=domain_digest("research-context", context),
             contract_view_id=ContractViewId(self.view.id),
-            decision_point=DecisionPoint.INTERVENTION,
-            decision_slot=f"intervention-{index + 1}",
-            artifact_kind="intervention",
+            decision_point=self.point,
+            decision_slot=f"{self.point}-{index + 1}",
+            artifact_kind=self.point.value,
             catalog_digest=self.catalog.digest,
             allowed_action_digest=allowed_action_digest(self.actions(state)),
             planned_actor=self.actor,
-            governance=arm_manifest(self.round).binding(state.arm),
+            governance=self.manifest.binding(state.arm),
         )
 
     def request(self, state: TrialState, intent: DecisionIntent) -> RecallRequest:
@@ -232,7 +244,7 @@ class DecisionMaker:
         return RecallRequest(
             intent_id=IntentId(intent.id),
             recall_input_id=self.recall_input_id,
-            decision_point=DecisionPoint.INTERVENTION,
+            decision_point=self.point,
             scope=MemoryScope(
                 task_scope_id=task.task_scope_id,
                 evaluation_task_id=task.evaluation_task_id,
