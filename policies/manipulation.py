@@ -2,8 +2,8 @@
 
 Pure, over what the Ledger holds. Recalling, citing or adopting a card passes no check. A decision passes as `changed`
 only if another legal configuration ran than before, and Trial Provenance saw exactly that configuration. The result is
-one of four; the guard of `LINK_ATTEMPT` refuses a link whose check is `rejected`, and requires of every other that it
-is what the stored Intervention says, so that the result is kept with the link and can be computed again from it.
+one of four. The guard of `LINK_ATTEMPT` refuses a link whose check is `rejected`; of every link that there is, the
+stored Intervention holds the result, and it can be computed again from the records that the link ties together.
 """
 
 from __future__ import annotations
