@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from policies.modes import may_require
 from records.base import Record
 from records.decisions import DecisionIntent
 from records.errors import IntegrityError, NotFoundError
 from records.governance import ArmManifest, MemoryProfile
 from records.runtime import RunBody, Subject
+from records.values import RecallRequirement
 from store.artifacts import ArtifactStore
 
 
@@ -22,7 +24,8 @@ def require_admitted(artifacts: ArtifactStore, records: Iterable[Record], run: S
     Raises:
         NotFoundError: the Run was never admitted, or manifest or profile never published.
         InvalidRecordError: the bytes are no manifest or no profile.
-        IntegrityError: the Run was admitted with another manifest, which has no such arm or says another thing of it.
+        IntegrityError: the Run was admitted with another manifest, which has no such arm or says another thing of it,
+            or the arm requires what its mode does not give (spec 18).
     """
     for intent in records:
         if isinstance(intent, DecisionIntent):
@@ -45,3 +48,6 @@ def _require(artifacts: ArtifactStore, intent: DecisionIntent, run: Subject | No
     profile = MemoryProfile.read(artifacts.read(wanted.profile_digest), wanted.profile_digest)
     if profile.profile_ref != wanted.profile_ref:
         raise IntegrityError("governance.profile_ref", wanted.profile_ref, f"The profile is {profile.profile_ref}.")
+    if wanted.recall_requirement is RecallRequirement.REQUIRED and not may_require(profile.mode):
+        remedy = f"Under {profile.mode} no Recall Context is given; register the arm as not requesting one."
+        raise IntegrityError("governance.recall_requirement", wanted.recall_requirement, remedy)

@@ -33,6 +33,7 @@ from memory.retention import REVOKED, denied_experiences
 from memory.spine import GROUP, Spine, chunks
 from memory.work_state import Waiting, Work, pinned_profile, unassigned, waiting, work_of
 from policies.bundles import NotABundle
+from policies.completion import Hold
 from records.appends import Append, AppendReceipt, Proposal
 from records.control import BudgetLimit, ControlCause
 from records.errors import BudgetExceededError, FencedError, StaleError, VrmError
@@ -113,14 +114,20 @@ class Campaigns:
         profile: CampaignProfile,
         namespace: str,
         budget: Sequence[BudgetLimit] = BUDGET,
+        *,
+        distils: bool = True,
     ) -> None:
-        """Work under pinned policies and one admission profile; each campaign begins with the budget."""
+        """Work under pinned policies and one admission profile; each campaign begins with the budget.
+
+        `distils` is whether the mode lets anything be queued; what is ingested without it has a receipt that says so.
+        """
         self._ports = ports
         self._leasing = Leasing(ports.runtime, ports.owner, ports.clock, ports.holder)
         self._budget = budget
         self._policies = policies
         self._profile = profile
         self._namespace = namespace
+        self._distils = distils
 
     def without_receipt(self, source_run: RunId) -> list[Experience]:
         """Return the Experiences of a Run that have no receipt yet, in journal order."""
@@ -232,6 +239,8 @@ class Campaigns:
             return ReceiptDisposition.DEFERRED, ("invalid_verification", *bundle.verification.violations)
         if not self._policies.distillation.may_support_active(bundle.verification.verification_kind):
             return ReceiptDisposition.DEFERRED, (f"verification_{bundle.verification.verification_kind.value}",)
+        if not self._distils:
+            return ReceiptDisposition.NOT_REQUIRED, (Hold.DISTILLATION_OFF.value,)
         return ReceiptDisposition.QUEUED, ()
 
     def _receipts(self, decided: Sequence[tuple[Experience, Eligibility]]) -> list[Failure]:

@@ -16,11 +16,12 @@ from memory.retention import check_input, revoked
 from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_give_up, guard_receipt, rests_on
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
+from policies.manipulation import manipulation_check
 from records.appends import Append, Head, StoredRecord
 from records.base import Record
 from records.decisions import DecisionIntent, RecallContext, citation_id, memory_binding
 from records.errors import IllegalTransitionError, IntegrityError
-from records.evidence import Attempt, Experience, Intervention
+from records.evidence import Attempt, Experience, Intervention, TrialProvenance
 from records.flows import Authority, Transition
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import GovernedRecord, LifecycleEvent, MemoryRecord, MemoryRelation, RelationKind
@@ -144,27 +145,34 @@ def _link(reader: LedgerReader, append: Append) -> Refusal | None:
         experience = read(reader, link.experience_id, Experience)
         if outcome is None or attempt is None or experience is None:
             return precondition("outcome, attempt or experience is not in the Ledger")
-        intent = read(reader, outcome.intent_id, DecisionIntent)
-        if experience.attempt_id != attempt.id:
-            return precondition("the experience is of another attempt")
-        if intent is None or intent.evaluation_task_id != attempt.evaluation_task_id:
-            return precondition("the attempt is on another task than the decision")
-        if attempt.recall_context_id != outcome.context_id:
-            return precondition("the attempt was not made with the decision's context")
-        if (
-            outcome.run_id != attempt.run_id
-            or not link.config_digest == attempt.config_digest == outcome.effective_config_digest
-        ):
-            return precondition("the executed configuration is not the decided one")
-        found = [item.load() for item in reader.find("intervention", append.namespace, attempt_id=str(attempt.id))]
-        if outcome.intervention_id is not None and outcome.intervention_id not in [item.id for item in found]:
-            return precondition("the executed intervention is not the one that the outcome names")
-        knobs = [item.knob for item in found if isinstance(item, Intervention) and item.knob]
-        if outcome.proposed_knob is not None and (outcome.proposed_knob, outcome.proposed_value) not in [
-            (knob.name, knob.to_value) for knob in knobs
-        ]:
-            return precondition("the executed intervention is not the decided one")
+        refused = first_broken(_link_rules(reader, link, outcome, attempt, experience), precondition)
+        if refused is not None:
+            return refused
     return None
+
+
+def _link_rules(
+    reader: LedgerReader, link: OutcomeAttemptLink, outcome: RecallOutcome, attempt: Attempt, experience: Experience
+) -> Rules:
+    """Say what a link must be, and that the manipulation check of what it ties together is passed."""
+    intent = read(reader, outcome.intent_id, DecisionIntent)
+    yield experience.attempt_id == attempt.id, "the experience is of another attempt"
+    same_task = intent is not None and intent.evaluation_task_id == attempt.evaluation_task_id
+    yield same_task, "the attempt is on another task than the decision"
+    yield attempt.recall_context_id == outcome.context_id, "the attempt was not made with the decision's context"
+    decided = link.config_digest == attempt.config_digest == outcome.effective_config_digest
+    yield outcome.run_id == attempt.run_id and decided, "the executed configuration is not the decided one"
+    done = [each.load() for each in reader.find("intervention", outcome.namespace, attempt_id=str(attempt.id))]
+    named = outcome.intervention_id is None or outcome.intervention_id in [each.id for each in done]
+    yield named, "the executed intervention is not the one that the outcome names"
+    seen = [each.load() for each in reader.find("trial-provenance", outcome.namespace, attempt_id=str(attempt.id))]
+    check = manipulation_check(
+        outcome,
+        attempt,
+        next((each for each in done if isinstance(each, Intervention)), None),
+        next((each for each in seen if isinstance(each, TrialProvenance)), None),
+    )
+    yield not check.faults, "; ".join(check.faults)
 
 
 def _capture(reader: LedgerReader, append: Append) -> Refusal | None:

@@ -35,6 +35,7 @@ class Hold(StrEnum):
     KIND_NOT_ADMITTED = "verification_kind_not_admitted"
     EVALUATION_CORPUS = "evaluation_corpus"
     BOUND_TO_AN_ARM = "bound_to_an_arm"
+    DISTILLATION_OFF = "distillation_off"
     ATTEMPT_NOT_COMPLETED = "attempt_not_completed"
     SOURCE_RUN_OVER = "source_run_over"
     SOURCE_RUN_CANCELLED = "source_run_cancelled"
@@ -348,6 +349,10 @@ _REMEDIES: Final[Mapping[Code, Callable[[Facts], str]]] = {
     ),
     Hold.BOUND_TO_AN_ARM: _said(
         "Nothing completes it: it belongs to one arm of an evaluation. The same run outside any arm would count."
+    ),
+    Hold.DISTILLATION_OFF: _said(
+        "It was recorded in a mode that distils nothing. It counts as evidence in every later contrast of its stratum; "
+        "a further run of the same contrast in a mode that distils leads there."
     ),
     Hold.ATTEMPT_NOT_COMPLETED: _said("Its Attempt did not complete; run it again to the end."),
     Hold.SOURCE_RUN_OVER: _said(

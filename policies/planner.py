@@ -144,6 +144,24 @@ def plan(question: PlannerQuestion, policy: PlannerPolicy) -> PlannerAnswer:
     )
 
 
+def answer_without_cards(
+    question: PlannerQuestion, advised: Sequence[AllowedAction], avoided: Sequence[AllowedAction]
+) -> PlannerAnswer:
+    """Return the proposal of a planner that was given no cards but, by another design, advice and warnings.
+
+    The first advice that is open is taken; else the first open action that is not warned of, in the order of the seed.
+    """
+    order = exploration_order(open_actions(question.catalog, question.config, question.tried), question.seed)
+    taken = next((action for action in advised if action in order), None)
+    chosen = taken or next((action for action in order if action not in avoided), None)
+    return PlannerAnswer(
+        change=None if chosen is None else _change(question, chosen),
+        action=chosen,
+        dispositions=(),
+        steered=taken is not None or (bool(order) and chosen != order[0]),
+    )
+
+
 def _explore(
     order: Sequence[AllowedAction], warnings: Sequence[ContextItem]
 ) -> tuple[AllowedAction | None, ContextItem | None]:

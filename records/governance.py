@@ -3,16 +3,22 @@
 Both are published artifacts. A Run that takes decisions is admitted with the digest of its arm manifest as its
 specification, and each of its intents carries the binding of its own arm; so a decision cannot say of itself whether it
 was to have memory.
+
+A profile names one mode of the six (spec 18), and an arm has one profile: a decision has exactly one way to memory.
+What a mode does is `policies/modes.py`.
 """
 
 from __future__ import annotations
 
-from typing import Self
+from enum import StrEnum
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
+from records.canonical import parse_canonical
 from records.errors import IntegrityError
 from records.fields import Digest, Name
+from records.ids import RecallInputId
 from records.models import Model
 from records.values import GovernanceBinding, PolicyIdentity, RecallRequirement
 
@@ -32,12 +38,53 @@ class _Published(Model):
         return found
 
 
+class Mode(StrEnum):
+    """How a Run uses memory; the modes exclude each other (spec 18)."""
+
+    OFF = "off"
+    RECORD_ONLY = "record_only"
+    LEGACY_RECALL = "legacy_recall"
+    MEMORY_SHADOW = "memory_shadow"
+    DECISION_MEMORY = "decision_memory"
+    FROZEN_MEMORY = "frozen_memory"
+
+
 class MemoryProfile(_Published):
     """How memory is used in decisions of one kind: the mode, and the policy of retrieval."""
 
     profile_ref: Name
-    mode: Name
+    mode: Mode
     retrieval_policy: PolicyIdentity
+
+    @model_validator(mode="after")
+    def _frozen_names_its_input(self) -> MemoryProfile:
+        if (self.mode is Mode.FROZEN_MEMORY) != isinstance(self, FrozenMemoryProfile):
+            raise ValueError("frozen_memory, and no other mode, names the one Recall Input that it queries")
+        return self
+
+    @classmethod
+    def read(cls, data: bytes, digest: str) -> Self:
+        """Read a published profile; that of frozen memory comes with its Recall Input.
+
+        Raises:
+            InvalidRecordError: the bytes are no profile.
+            IntegrityError: they are not in canonical form.
+        """
+        kind: Any = FrozenMemoryProfile if _mode_of(data) == Mode.FROZEN_MEMORY else MemoryProfile
+        found: Self = super(MemoryProfile, kind).read(data, digest)
+        return found
+
+
+class FrozenMemoryProfile(MemoryProfile):
+    """Frozen memory: every decision queries this one Recall Input, and nothing changes what it holds."""
+
+    mode: Literal[Mode.FROZEN_MEMORY] = Mode.FROZEN_MEMORY
+    recall_input_id: RecallInputId
+
+
+def _mode_of(data: bytes) -> object:
+    content = parse_canonical(data)
+    return content.get("mode") if isinstance(content, dict) else None
 
 
 class ArmAssignment(Model):

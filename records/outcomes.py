@@ -1,7 +1,9 @@
 """The terminal account of a decision, with its closed matrices (spec 4.10, 9.7, 13; reference 1.2).
 
 The matrices are data, checked whenever an Outcome is built: source status by decision status, decision status by
-terminal reason and authority, and which fields each pair requires or forbids.
+terminal reason and authority, and which fields each pair requires or forbids. An Outcome does not hold the authority
+that wrote it; it holds terminal evidence exactly where that is Runtime closure, and says then nothing that an actor
+wrote.
 """
 
 from __future__ import annotations
@@ -268,49 +270,74 @@ class RecallOutcome(
 
     @model_validator(mode="after")
     def _closed_matrix(self) -> RecallOutcome:
-        for fits, rule in _rules(self):
+        for fits, rule in (*_source_rules(self), *_decision_rules(self), *_card_rules(self)):
             if not fits:
                 raise ValueError(rule)
         return self
 
 
-_CLOSING = {
-    SourceStatus.CANCELLED_BEFORE_RECALL: TerminalEvidenceKind.CANCEL_EVENT,
-    SourceStatus.FAILED_BEFORE_RECALL: TerminalEvidenceKind.RUNTIME_FAILURE,
-}
+_FATE = {DecisionStatus.CANCELLED: CardReason.NOT_CONSIDERED_CANCELLED,
+         DecisionStatus.ACTOR_FAILED: CardReason.NOT_CONSIDERED_ACTOR_FAILED}  # fmt: skip
+"""What becomes of every card where Runtime closure ends the decision."""
 
 
-def _rules(outcome: RecallOutcome) -> tuple[tuple[bool, str], ...]:
+def _source_rules(outcome: RecallOutcome) -> tuple[tuple[bool, str], ...]:
     source, decision = outcome.source_status, outcome.decision_status
     with_context = source in {SourceStatus.OK, SourceStatus.EMPTY, SourceStatus.DEGRADED}
     before_recall = source in {SourceStatus.CANCELLED_BEFORE_RECALL, SourceStatus.FAILED_BEFORE_RECALL}
-    completed = decision is DecisionStatus.COMPLETED
+    no_actor = before_recall or source is SourceStatus.BLOCKED
     return (
         (decision in LEGAL_DECISIONS[source], "this decision status may not follow this source status"),
-        (outcome.terminal_reason in LEGAL_REASONS[decision], "the terminal reason does not belong to the status"),
         (outcome.outcome_reason in _SOURCE_REASONS[source], "the outcome reason does not belong to the source status"),
         ((outcome.context_id is not None) == with_context, "context_id is given exactly for ok, empty and degraded"),
         ((outcome.blocked_proof_digest is not None) == (source is SourceStatus.BLOCKED), "blocked needs its proof"),
         ((outcome.closure_event_digest is not None) == before_recall, "pre-recall closure needs its event"),
         (not before_recall or outcome.closure_event_digest == outcome.terminal_evidence_digest,
          "the closure event and the terminal evidence are one and the same"),
+        (not no_actor or (outcome.executed_actor, outcome.memory_binding_digest, outcome.proposed_knob,
+                          outcome.hypothesis_id) == (None, None, None, None),
+         "a source that is blocked or closed before recall reaches no actor, who proposes nothing"),
+    )  # fmt: skip
+
+
+def _decision_rules(outcome: RecallOutcome) -> tuple[tuple[bool, str], ...]:
+    decision = outcome.decision_status
+    completed = decision is DecisionStatus.COMPLETED
+    closed = decision in CLOSURE_ONLY
+    return (
+        (outcome.terminal_reason in LEGAL_REASONS[decision], "the terminal reason does not belong to the status"),
         ((outcome.terminal_evidence_kind is None) == (outcome.terminal_evidence_digest is None),
          "terminal evidence has a kind and a digest"),
-        (outcome.terminal_evidence_kind is _CLOSING.get(source, outcome.terminal_evidence_kind),
-         "a cancellation before recall ends by its cancel event, a failure by the Runtime's"),
-        (completed or outcome.intervention_id is None, "only a completed decision has an intervention"),
-        (outcome.artifact_committed == completed, "an artifact is committed exactly by a completed decision"),
-        ((outcome.artifact_digest is not None) == completed, "artifact_digest is given exactly when committed"),
-        (completed or outcome.effective_config_digest is None, "only a completed decision has an effective config"),
-        (bool(outcome.dispositions) <= with_context, "dispositions need a context"),
+        (outcome.terminal_evidence_kind is terminal_evidence(decision),
+         "a cancellation and a failure of the actor rest on the Runtime's event, and no other ending does"),
+        (completed or (outcome.intervention_id, outcome.effective_config_digest) == (None, None),
+         "only a completed decision has an intervention and an effective configuration"),
+        (outcome.artifact_committed == (outcome.artifact_digest is not None) == completed,
+         "an artifact is committed, and named, exactly by a completed decision"),
+        (not completed or outcome.memory_binding_digest is not None,
+         "who completes a decision was given its memory, or its registered nothing"),
         ((outcome.executed_actor is None) or (outcome.memory_binding_digest is not None),
          "an actor that ran was given a memory binding"),
-        (source is not SourceStatus.BLOCKED or outcome.executed_actor is None, "a blocked source reaches no actor"),
-        (all((d.action_knob, d.action_value) == (outcome.proposed_knob, outcome.proposed_value)
-             for d in outcome.dispositions if d.verdict is CardVerdict.ADOPTED),
+        ((outcome.proposed_knob is None) == (outcome.proposed_value is None), "a proposal has a knob and a value"),
+        (not closed or (outcome.proposed_knob, outcome.hypothesis_id) == (None, None),
+         "Runtime closure takes nothing of what an actor left half done"),
+    )  # fmt: skip
+
+
+def _card_rules(outcome: RecallOutcome) -> tuple[tuple[bool, str], ...]:
+    source, decision, cards = outcome.source_status, outcome.decision_status, outcome.dispositions
+    fate = _FATE.get(decision)
+    return (
+        (bool(cards) or source is not SourceStatus.OK, "ok has at least one card, and each has its disposition"),
+        (not cards or source in {SourceStatus.OK, SourceStatus.DEGRADED}, "dispositions need a context with cards"),
+        (len({each.citation_id for each in cards}) == len(cards), "every card has exactly one disposition (VRM-R07)"),
+        (decision is DecisionStatus.REJECTED or {(d.action_knob, d.action_value) for d in cards if d.action_knob}
+         <= {(outcome.proposed_knob, outcome.proposed_value)},
          "an adopted card is mapped to the action that was proposed (VRM-R08)"),
-        (decision in CLOSURE_ONLY or not any(d.reason in RUNTIME_ONLY for d in outcome.dispositions),
+        (fate is not None or not any(each.reason in RUNTIME_ONLY for each in cards),
          "only Runtime closure writes not_considered_cancelled and not_considered_actor_failed"),
+        (fate is None or all(each.reason is fate for each in cards),
+         "where Runtime closure ends a decision, every card has the one disposition that it writes"),
     )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ from records.canonical import digest_bytes
 from records.decisions import DecisionContractView, DecisionIntent, RecallRequest
 from records.errors import VrmError
 from records.flows import Authority, Transition
-from records.governance import ArmAssignment, ArmManifest, MemoryProfile
+from records.governance import ArmAssignment, ArmManifest, MemoryProfile, Mode
 from records.ids import (
     AuthorizationId,
     ContractId,
@@ -56,7 +56,7 @@ from store.ledger.port import Request, no_guard
 SLOT: Final = "decide"
 """The Activity of a Run that takes its decisions."""
 _RETRIEVAL: Final = retrieval_policy()
-PROFILE: Final = MemoryProfile(profile_ref="bench", mode="decision_memory", retrieval_policy=_RETRIEVAL.identity)
+PROFILE: Final = MemoryProfile(profile_ref="bench", mode=Mode.DECISION_MEMORY, retrieval_policy=_RETRIEVAL.identity)
 MANIFEST: Final = ArmManifest(
     study="bench",
     specification=digest_bytes(b"specification"),

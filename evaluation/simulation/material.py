@@ -42,7 +42,7 @@ from records.decisions import (
     memory_binding,
 )
 from records.flows import Authority, Transition
-from records.governance import ArmAssignment, ArmManifest, MemoryProfile
+from records.governance import ArmAssignment, ArmManifest, MemoryProfile, Mode
 from records.ids import ContextId, ContractId, ContractViewId, IntentId, RecallInputId, RunId
 from records.outcomes import (
     DecisionStatus,
@@ -183,7 +183,9 @@ def contract_view() -> DecisionContractView:
 @cache
 def profile() -> MemoryProfile:
     """Return how the decisions use memory."""
-    return MemoryProfile(profile_ref="simulation", mode="decision_memory", retrieval_policy=retrieval_policy().identity)
+    return MemoryProfile(
+        profile_ref="simulation", mode=Mode.DECISION_MEMORY, retrieval_policy=retrieval_policy().identity
+    )
 
 
 @cache

@@ -13,7 +13,7 @@ import pytest
 
 from records.appends import AppendReceipt
 from records.control import ControlCause, RunFacts
-from records.errors import IllegalTransitionError, IntegrityError, IntegrityWaitError, NotFoundError, StaleError
+from records.errors import IllegalTransitionError, IntegrityWaitError, InvalidRecordError, NotFoundError, StaleError
 from records.flows import Authority, Transition
 from records.ids import RecallInputId, RunId
 from records.outcomes import (
@@ -249,7 +249,7 @@ class TestActors:
         mixed = outcome.model_copy(update={"dispositions": draft, "proposed_knob": draft[0].action_knob})
         mixed = mixed.model_copy(update={"proposed_value": draft[0].action_value})
         asked = study.proposal(Transition.APPEND_OUTCOME, Authority.RUNTIME_CLOSURE, mixed)
-        assert isinstance(stack.spine.carry([asked])[0], IntegrityError)
+        assert isinstance(stack.spine.carry([asked])[0], InvalidRecordError)
         assert stack.state() == before
         ended(stage, fail=False)
 

@@ -19,6 +19,7 @@ from records.control import (
 from records.decisions import DecisionIntent
 from records.errors import (
     IntegrityError,
+    InvalidRecordError,
     NotFoundError,
     StaleError,
     VrmError,
@@ -61,8 +62,11 @@ class Court(House):
 
     def closed(self, intent: DecisionIntent, by: ControlEvent | None = None, **changes: Any) -> Proposal:
         outcome = closure_outcome(intent, None, by or self.primary)
-        outcome = RecallOutcome.load(outcome.model_copy(update=changes).canonical)
-        return self.asked(intent, outcome)
+        return self.asked(intent, RecallOutcome.load(outcome.model_copy(update=changes).canonical))
+
+    def forged(self, intent: DecisionIntent, **changes: Any) -> Proposal:
+        """Propose an outcome that no constructor would make."""
+        return self.asked(intent, closure_outcome(intent, None, self.primary).model_copy(update=changes))
 
     def asked(self, intent: DecisionIntent, outcome: RecallOutcome, **changes: Any) -> Proposal:
         fields: dict[str, Any] = {"transition": Transition.APPEND_OUTCOME, "authority": Authority.RUNTIME_CLOSURE}
@@ -73,7 +77,7 @@ class Court(House):
         return given
 
     def wrong(self) -> Iterator[tuple[str, Proposal, type[VrmError]]]:
-        """Yield proposals that rest on the wrong thing, each valid in itself."""
+        """Yield proposals that rest on the wrong thing: valid in themselves, or forged past the type."""
         one, other = self.one, self.published(event(self, at="2026-01-01T00:00:00.000000Z"))
         failure = self.published(event(self, ControlKind.RUNTIME_FAILURE))
         yield "another event of this run", self.closed(one, other), IntegrityError
@@ -97,20 +101,20 @@ class Court(House):
         pause = self.published(event(self, ControlKind.PAUSE))
         yield "a pause", self.closed(one, terminal_evidence_digest=pause.canonical_digest), IntegrityError
         none = {"terminal_evidence_kind": None, "terminal_evidence_digest": None}
-        yield "no event", self.closed(one, **none), IntegrityError
+        yield "no event", self.forged(one, **none), InvalidRecordError
         yield "closure claims completed", self.asked(one, self.outcome(one)), IntegrityError
         normal = self.closed(one).model_copy(update={"authority": Authority.NORMAL})
         yield "normal authority claims cancelled", normal, IntegrityError
         draft = {"proposed_knob": "scaler", "proposed_value": '"standard"'}
-        yield "what an actor had proposed", self.closed(one, None, **draft), IntegrityError
+        yield "what an actor had proposed", self.forged(one, **draft), InvalidRecordError
         yield "another time", self.closed(one, None, created_at="2026-01-01T00:00:00.000000Z"), IntegrityError
         evidence: dict[str, Any] = {
             "decision_status": DecisionStatus.REJECTED,
             "terminal_reason": TerminalReason.PREFLIGHT_REJECTED,
             "memory_binding_digest": None,
         }
-        refused = self.closed(one, **evidence).model_copy(update={"authority": Authority.NORMAL})
-        yield "normal authority brings an event", refused, IntegrityError
+        refused = self.forged(one, **evidence).model_copy(update={"authority": Authority.NORMAL})
+        yield "normal authority brings an event", refused, InvalidRecordError
 
 
 @pytest.fixture

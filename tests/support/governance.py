@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from policies.retrieval_policy import retrieval_policy
-from records.governance import ArmAssignment, ArmManifest, MemoryProfile
+from records.governance import ArmAssignment, ArmManifest, MemoryProfile, Mode
 from records.values import RecallRequirement
 from store.artifacts import ArtifactStore
 from tests.support.trials import digest
@@ -14,7 +14,7 @@ from tests.support.trials import digest
 @cache
 def profile() -> MemoryProfile:
     """Return the memory profile."""
-    return MemoryProfile(profile_ref="study", mode="decision_memory", retrieval_policy=retrieval_policy().identity)
+    return MemoryProfile(profile_ref="study", mode=Mode.DECISION_MEMORY, retrieval_policy=retrieval_policy().identity)
 
 
 @cache

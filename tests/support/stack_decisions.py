@@ -208,7 +208,10 @@ class Study:
             self.carry(Transition.APPEND_INTENT, Authority.ADMISSION, self.view, self.intent)
         context = self.context() if self.arm == "memory" else None
         answer = self.answer(context)
-        given = [memory_binding(self.intent, context).canonical, canonical_bytes(planner_envelope(self.intent, answer))]
+        given = [
+            memory_binding(self.intent, context).canonical,
+            canonical_bytes(planner_envelope(self.intent, answer, context)),
+        ]
         self.stack.spine._artifacts.publish_many(given)
         verified = self.execute(answer, context)
         outcome = self.outcome(context, answer, verified)

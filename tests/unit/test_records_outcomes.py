@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from records.errors import InvalidRecordError
+from memory.proofs import require_authority
+from records.errors import IntegrityError, InvalidRecordError, NotFoundError
+from records.flows import FLOWS, Authority, Transition
 from records.outcomes import (
     LEGAL_DECISIONS,
     LEGAL_REASONS,
@@ -53,10 +55,26 @@ SOURCE_REASON = {
 }
 
 
-CLOSING = {
-    "cancelled_before_recall": TerminalEvidenceKind.CANCEL_EVENT,
-    "failed_before_recall": TerminalEvidenceKind.RUNTIME_FAILURE,
+CLOSED = {
+    "cancelled": TerminalEvidenceKind.CANCEL_EVENT,
+    "actor_failed": TerminalEvidenceKind.RUNTIME_FAILURE,
 }
+"""The decision statuses that only Runtime closure writes, with the event that it rests on (spec 9.7)."""
+FATES = {"cancelled": "not_considered_cancelled", "actor_failed": "not_considered_actor_failed"}
+
+
+def cards(decision: str) -> tuple[Any, ...]:
+    """Return the dispositions of the one card, as the authority of a status writes them."""
+    if decision not in FATES:
+        return OUTCOME.dispositions  # type: ignore[attr-defined,no-any-return]  # it is an outcome
+    return (fated(FATES[decision]),)
+
+
+def fated(reason: str) -> Any:
+    """Return the disposition of the one card that was not considered, for a reason."""
+    (card,) = OUTCOME.dispositions  # type: ignore[attr-defined]  # it is an outcome
+    changes = {"verdict": CardVerdict.NOT_CONSIDERED, "reason": CardReason(reason), "action_knob": None}
+    return type(card).build(**(dict(card) | changes | {"action_value": None}))
 
 
 def body(source: str, decision: str, reason: str | None) -> dict[str, Any]:
@@ -65,6 +83,8 @@ def body(source: str, decision: str, reason: str | None) -> dict[str, Any]:
     early = source in {"cancelled_before_recall", "failed_before_recall"}
     done = decision == "completed"
     ran = source != "blocked" and not early
+    closed = decision in CLOSED
+    evidence = digest("closure")
     fields = {name: getattr(OUTCOME, name) for name in RecallOutcome.model_fields}
     return fields | {
         "source_status": SourceStatus(source),
@@ -72,29 +92,75 @@ def body(source: str, decision: str, reason: str | None) -> dict[str, Any]:
         "terminal_reason": TerminalReason(reason) if reason else None,
         "outcome_reason": SOURCE_REASON[source],
         "context_id": fields["context_id"] if shown else None,
-        "dispositions": (),
+        "dispositions": cards(decision) if source == "ok" else (),
         "blocked_proof_digest": digest("proof") if source == "blocked" else None,
-        "closure_event_digest": digest("closure") if early else None,
-        "terminal_evidence_kind": CLOSING.get(source) if early else None,
-        "terminal_evidence_digest": digest("closure") if early else None,
+        "closure_event_digest": evidence if early else None,
+        "terminal_evidence_kind": CLOSED[decision] if closed else None,
+        "terminal_evidence_digest": evidence if closed else None,
         "artifact_committed": done,
         "artifact_digest": digest("plan") if done else None,
         "effective_config_digest": digest("config") if done else None,
         "memory_binding_digest": digest("binding") if ran else None,
         "executed_actor": fields["executed_actor"] if ran else None,
+        "proposed_knob": fields["proposed_knob"] if ran and not closed else None,
+        "proposed_value": fields["proposed_value"] if ran and not closed else None,
     }
 
 
 FAILURE = TerminalEvidenceKind.RUNTIME_FAILURE
 ROWS = list(itertools.product(SourceStatus, DecisionStatus, [None, *TerminalReason]))
+LEGAL = [row for row in ROWS if row[1] in DECISIONS[row[0]] and row[2] in REASONS[row[1]]]
 
 
 @pytest.mark.parametrize(("source", "decision", "reason"), ROWS)
-def test_matrix_is_closed(source: str, decision: str, reason: str | None) -> None:
+def test_vrm_r07_the_matrix_is_closed(source: str, decision: str, reason: str | None) -> None:
+    """Every source status by decision status by terminal reason: 7 by 6 by 11 rows, of which 46 are legal."""
     legal = decision in DECISIONS[source] and reason in REASONS[decision]
     fields = body(source, decision, reason)
     if legal:
         assert RecallOutcome.build(**fields).decision_status == decision
+    else:
+        with pytest.raises(InvalidRecordError):
+            RecallOutcome.build(**fields)
+
+
+def test_how_many_rows_are_legal() -> None:
+    """By hand: blocked 1, the pre-recall two 2 and 3, and four sources with 3 + 2 + 2 + 1 + 2 reasons each."""
+    assert len(ROWS) == 7 * 6 * 11
+    assert sum(decision in DECISIONS[source] and reason in REASONS[decision] for source, decision, reason in ROWS) == 46
+
+
+@pytest.mark.parametrize(("source", "decision", "reason"), LEGAL)
+@pytest.mark.parametrize("authority", list(Authority))
+def test_vrm_r07_each_legal_row_has_one_authority(
+    source: str, decision: str, reason: str | None, authority: Authority
+) -> None:
+    """Closure writes cancellations and failures of the actor, and nothing else; normal authority writes the rest."""
+    outcome = RecallOutcome.build(**body(source, decision, reason))
+    due = Authority.RUNTIME_CLOSURE if decision in CLOSED else Authority.NORMAL
+    assert (outcome.terminal_evidence_digest is not None) == (due is Authority.RUNTIME_CLOSURE)
+    if authority not in FLOWS[Transition.APPEND_OUTCOME].authorities:
+        return
+    if authority is not due:
+        with pytest.raises(IntegrityError, match="status"):
+            require_authority(authority, [outcome], None, current=True)
+    elif due is Authority.NORMAL:
+        require_authority(authority, [outcome], None, current=True)
+    else:
+        with pytest.raises(NotFoundError, match="run"):  # the status is its own; the event is asked of its Run
+            require_authority(authority, [outcome], None, current=True)
+
+
+@pytest.mark.parametrize(("source", "decision", "reason"), LEGAL)
+@pytest.mark.parametrize("kind", [None, *TerminalEvidenceKind])
+def test_terminal_evidence_is_that_of_the_status(
+    source: str, decision: str, reason: str | None, kind: TerminalEvidenceKind | None
+) -> None:
+    """A foreign event, closure without one, and normal authority with one are refused by the type."""
+    changes = {"terminal_evidence_kind": kind, "terminal_evidence_digest": None if kind is None else digest("closure")}
+    fields = body(source, decision, reason) | changes
+    if kind is CLOSED.get(decision):
+        RecallOutcome.build(**fields)
     else:
         with pytest.raises(InvalidRecordError):
             RecallOutcome.build(**fields)
@@ -111,6 +177,16 @@ def test_tables_are_the_same() -> None:
         (("ok", "completed", None), {"context_id": None}),
         (("ok", "completed", None), {"outcome_reason": "empty_below_threshold"}),
         (("ok", "completed", None), {"artifact_committed": False}),
+        (("ok", "completed", None), {"dispositions": ()}),
+        (("ok", "completed", None), {"dispositions": OUTCOME.dispositions * 2}),  # type: ignore[attr-defined]  # it is an outcome
+        (("empty", "completed", None), {"dispositions": OUTCOME.dispositions}),  # type: ignore[attr-defined]  # same
+        (("ok", "completed", None), {"proposed_value": None, "dispositions": (fated("not_considered_budget"),)}),
+        (("ok", "cancelled", "CANCELLED_BY_COMMAND"), {"dispositions": cards("actor_failed")}),
+        (("ok", "cancelled", "CANCELLED_BY_COMMAND"), {"dispositions": OUTCOME.dispositions}),  # type: ignore[attr-defined]  # same
+        (("ok", "actor_failed", "ACTOR_OUTPUT_MALFORMED"), {"proposed_knob": "C", "proposed_value": "10"}),
+        (("blocked", "blocked", "BLOCKED_RECALL_SOURCE"), {"memory_binding_digest": digest("x")}),
+        (("blocked", "blocked", "BLOCKED_RECALL_SOURCE"), {"proposed_knob": "C", "proposed_value": "10"}),
+        (("failed_before_recall", "actor_failed", "RUNTIME_FAILURE_CLOSURE"), {"memory_binding_digest": digest("x")}),
         (("ok", "completed", None), {"artifact_digest": None}),
         (("ok", "completed", None), {"blocked_proof_digest": digest("x")}),
         (("ok", "completed", None), {"closure_event_digest": digest("x")}),
@@ -159,13 +235,17 @@ def test_verdict_of_every_card_reason() -> None:
 
 @pytest.mark.parametrize("reason", ["not_considered_cancelled", "not_considered_actor_failed"])
 def test_closure_reasons_are_for_closure(reason: str) -> None:
-    (card,) = OUTCOME.dispositions  # type: ignore[attr-defined]  # it is an outcome
-    changes = {"verdict": CardVerdict.NOT_CONSIDERED, "reason": CardReason(reason), "action_knob": None}
-    card = type(card).build(**(dict(card) | changes | {"action_value": None}))
-    fields = {"dispositions": (card,)}
-    with pytest.raises(InvalidRecordError, match="closure"):
-        RecallOutcome.build(**(body("ok", "completed", None) | fields))
-    RecallOutcome.build(**(body("ok", "cancelled", "CANCELLED_BY_COMMAND") | fields))
+    for row in (("ok", "completed", None), ("ok", "rejected", "PREFLIGHT_REJECTED")):
+        with pytest.raises(InvalidRecordError, match="closure"):
+            RecallOutcome.build(**(body(*row) | {"dispositions": (fated(reason),)}))
+
+
+def test_a_rejected_answer_is_kept_as_its_actor_gave_it() -> None:
+    """Its mapping may be what it was rejected for; of what was executed nothing contradicts its mapping."""
+    changes = {"proposed_knob": "C", "proposed_value": "10"}
+    RecallOutcome.build(**(body("ok", "rejected", "PREFLIGHT_REJECTED") | changes))
+    with pytest.raises(InvalidRecordError, match="R08"):
+        RecallOutcome.build(**(body("ok", "completed", None) | changes))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`vrm evaluate`: how well parts of the memory do on material whose truth is known; nothing of an installation."""
+"""`vrm evaluate`: how well parts of the memory do, on planted truth or in searches that are run for it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Annotated, Any, Final
 import typer
 
 from records.errors import InvalidInputError
+from vrm.cli.ideation import ideation
 from vrm.cli.output import AsJson, command, console, progress, show_rows, show_title
 
 app = typer.Typer(
-    help="Score parts of the memory against planted truth.",
+    help="Score parts of the memory, on planted truth or in searches that are run for it.",
     no_args_is_help=True,
     rich_markup_mode=None,
-    epilog="Examples: vrm evaluate writer; vrm evaluate writer --json | tail -n 1",
+    epilog="Examples: vrm evaluate writer; vrm evaluate ideation --json | tail -n 1",
 )
 
 
-@app.callback()
-def _group() -> None:
-    """Keep the group a group while it has one command."""
+app.command("ideation", short_help="Search with memory and from a fresh start.")(ideation)
 
 
 @app.command("writer", short_help="Score what becomes a rule.")

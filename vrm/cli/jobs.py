@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,14 +11,25 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened_job(namespace: str, size: str, *, quiet: bool) -> Iterator[Job]:
-    """Bring everything up and give the job; servers and actors keep running afterwards."""
+def opened_job(
+    namespace: str, size: str, *, quiet: bool, modes: Sequence[str] = (), recall_input: str | None = None
+) -> Iterator[Job]:
+    """Bring everything up and give the job; servers and actors keep running afterwards.
+
+    Args:
+        namespace: of the Ledger.
+        size: how much one round does.
+        quiet: show no progress.
+        modes: the round's own mode, then that of an arm to compare with; decision memory if none is given.
+        recall_input: a beginning of the id of what frozen memory queries.
+    """
     from rich.console import Console  # noqa: PLC0415  # brings everything along
 
     from records.errors import InvalidInputError  # noqa: PLC0415
     from records.fields import require_namespace  # noqa: PLC0415
     from records.legacy import require_scoped  # noqa: PLC0415
     from vrm.bootstrap import home_of, open_stores, owners, start_cluster  # noqa: PLC0415
+    from vrm.cli.modes import frozen_of, modes_of  # noqa: PLC0415
     from vrm.mainjob.driver import driver  # noqa: PLC0415
     from vrm.mainjob.job import Job, pinned_policies  # noqa: PLC0415
     from vrm.mainjob.plan import SIZES  # noqa: PLC0415
@@ -28,13 +39,15 @@ def opened_job(namespace: str, size: str, *, quiet: bool) -> Iterator[Job]:
     if size not in SIZES:
         raise InvalidInputError("--size", size, f"Sizes: {', '.join(sorted(SIZES))}.")
     require_scoped(namespace)
+    asked = modes_of(modes)
     shown = Console(stderr=True)
     home = home_of()
     with shown.status("Starting Postgres and Ray") if not quiet else _nothing():
         stores = open_stores(home)
         actors = owners(stores, start_cluster(home))
     try:
-        round_ = next_round(stores.runtime, namespace, SIZES[size])
+        frozen = frozen_of(stores.ledger, recall_input)
+        round_ = next_round(stores.runtime, namespace, SIZES[size], asked, frozen)
         with driver(home.drivers) as holder:
             yield Job(stores, actors, round_, pinned_policies(), shown, holder, quiet=quiet)
     finally:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vrm.cli.jobs import opened_job
+from vrm.cli.modes import ModeNames, RecallInputName, arms_told
 from vrm.cli.output import AsJson, Namespace, command, console, show_json, show_rows, show_title
 from vrm.home import DEFAULT_NAMESPACE
 
@@ -18,24 +19,41 @@ SizeName = Annotated[str, typer.Option("--size", help="full: about 600 fits; sma
 
 
 @command
-def run(namespace: Namespace = DEFAULT_NAMESPACE, size: SizeName = "full", as_json: AsJson = False) -> None:
+def run(
+    namespace: Namespace = DEFAULT_NAMESPACE,
+    size: SizeName = "full",
+    mode: ModeNames = None,
+    recall_input: RecallInputName = None,
+    as_json: AsJson = False,
+) -> None:
     """Run one round of the main job: experiments, rules, held-out decisions, report.
 
     A round that was interrupted goes on where it stopped. After a finished round the next one brings new seeds, so
     running again adds evidence and repeats nothing.
 
+    The mode says what is recorded, distilled and recalled; docs/modes.md has the table. Going back to a mode that does
+    less deletes nothing: what is there stays, and is used again when the mode is.
+
     \b
     Examples:
       vrm run
       vrm run --size small --json
+      vrm run --mode record_only                               evidence, and no memory
+      vrm run --mode decision_memory --mode legacy_recall      a third arm: the earlier design
+      vrm run --mode frozen_memory --recall-input 3fa2
     """  # noqa: D301  # \b is an instruction to the help formatter, not an escape
-    with opened_job(namespace, size, quiet=as_json) as job:
+    with opened_job(namespace, size, quiet=as_json, modes=mode or (), recall_input=recall_input) as job:
         from vrm.mainjob.present import present  # noqa: PLC0415  # brings everything along
         from vrm.mainjob.run import run_round  # noqa: PLC0415
 
-        shown = present(job, run_round(job))
+        done = run_round(job)
+        told = arms_told(job.round.modes, done)
+        shown = present(job, done.recovered) if job.round.compares_memory else None
     if as_json:
-        show_json(shown.as_json)
+        show_json(told if shown is None else shown.as_json | told)
+        return
+    if shown is None:
+        _print_arms(told)
         return
     for section in shown.sections:
         _print_section(section)
@@ -70,6 +88,20 @@ def import_table(
         steps.ingest(job, [run_id])
         after = job.stores.ledger.namespace_head(namespace).position
     _tell({"run": run_id, "new_records": after - before}, as_json=as_json)
+
+
+def _print_arms(told: dict[str, Any]) -> None:
+    out = console()
+    show_title(out, f"Held-out decisions, {' and '.join(told['modes'])}")
+    rows = [
+        (each["task"], str(each["seed"]), each["arm"], _path(each["path"]), ", ".join(each["tried"]) or "nothing")
+        for each in told["trials"]
+    ]
+    show_rows(out, ("task", "seed", "arm", "in effect, decision by decision", "tried"), rows)
+
+
+def _path(path: list[float | None]) -> str:
+    return " → ".join("nothing valid" if value is None else f"{value:.4f}" for value in path) or "not carried out"
 
 
 def _print_section(section: Section) -> None:

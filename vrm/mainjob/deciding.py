@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from policies.instruction import actor_instruction
 from policies.planner import PlannerAnswer
 from records.appends import Append, Proposal
 from records.base import Record
@@ -14,10 +15,11 @@ from records.canonical import canonical_bytes
 from records.decisions import DecisionContractView, DecisionIntent, RecallContext, memory_binding
 from records.errors import StaleError
 from records.flows import Authority, Transition
+from records.legacy_recall import LegacyRecall
 from records.outcomes import OutcomeAttemptLink
 from records.states import Machine, Phase
 from vrm.mainjob.job import Job, require
-from vrm.mainjob.outcomes import Decided, link_of, outcome_of, planner_envelope
+from vrm.mainjob.outcomes import Decided, Source, link_of, outcome_of, planner_envelope
 
 
 class Decisions:
@@ -50,11 +52,17 @@ class Decisions:
             raise StaleError("decision intent", f"{missing} {phase}", remedy)
         return intents
 
-    def give(self, given: Sequence[tuple[DecisionIntent, RecallContext | None]]) -> None:
-        """Publish what each actor is given of memory, before any of them is asked (spec 9.7)."""
-        self._job.stores.artifacts.publish_many([memory_binding(*each).canonical for each in given])
+    def give(self, given: Sequence[tuple[DecisionIntent, Source]]) -> None:
+        """Publish what each actor is given of memory, and in which words, before any is asked (spec 9.7, 13)."""
+        published = [actor_instruction().canonical]
+        for intent, source in given:
+            context = source if isinstance(source, RecallContext) else None
+            published.append(memory_binding(intent, context).canonical)
+            if isinstance(source, LegacyRecall):
+                published.append(source.canonical)
+        self._job.stores.artifacts.publish_many(published)
 
-    def keep_answers(self, answers: Sequence[tuple[DecisionIntent, PlannerAnswer]]) -> None:
+    def keep_answers(self, answers: Sequence[tuple[DecisionIntent, PlannerAnswer, Source]]) -> None:
         """Publish what each actor answered, before anything is executed."""
         self._job.stores.artifacts.publish_many([canonical_bytes(planner_envelope(*each)) for each in answers])
 

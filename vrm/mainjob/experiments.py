@@ -98,6 +98,12 @@ class Experiments:
         self.commit(self._judged([fitted for group in self._fits(missing) for fitted in group]))
         return self.read_back(settings)
 
+    def run_unrecorded(self, settings: Sequence[Setting]) -> list[Verified]:
+        """Run settings and return each with what the evaluator found, in order; nothing is appended or charged."""
+        judged = self._judged([fitted for group in self._fits(settings) for fitted in group])
+        found = {self.key(setting): verified_of(setting, bundle_records(trial)) for setting, trial in judged}
+        return [found[self.key(setting)] for setting in settings]
+
     def read_back(self, settings: Sequence[Setting]) -> list[Verified]:
         """Return the evidence that the Ledger holds for settings, in order.
 

@@ -2,6 +2,9 @@
 
 Every stage first reads what is there: an intent that is open, a context that was committed, evidence that was verified,
 an outcome. A job that was killed in the middle therefore goes on where it stopped and repeats nothing.
+
+What an actor answers is checked before anything is executed (`policies/preflight.py`): an answer that is rejected has
+its outcome and no experiment. A shadow's context is committed like any other, and no actor is shown it (spec 18).
 """
 
 from __future__ import annotations
@@ -12,53 +15,86 @@ from dataclasses import dataclass
 from actors.settings import now
 from memory.leases import completion
 from memory.recall.context import Recall
-from policies.catalog import KnobValue
-from policies.planner import PlannerAnswer, PlannerQuestion, plan
+from policies.instruction import actor_instruction
+from policies.legacy_lessons import plan_with_lessons
+from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, plan
+from policies.preflight import answer_faults, rejection, violations
 from records.appends import Proposal
 from records.decisions import BlockedProposal, DecisionIntent, RecallContext, RecallRequest
-from records.evidence import Corpus
+from records.errors import IntegrityError
 from records.flows import Authority, Transition
+from records.governance import Mode
 from records.ids import ContextId
-from records.outcomes import RecallOutcome
+from records.legacy_recall import LegacyRecall
+from records.outcomes import RecallOutcome, TerminalReason
 from records.states import Machine
 from records.values import RecallRequirement
 from vrm.mainjob.deciding import Decisions, proposal_of
 from vrm.mainjob.experiments import Experiments, Verified
 from vrm.mainjob.job import Job, require
-from vrm.mainjob.outcomes import Decided
-from vrm.mainjob.tabular import Setting
-from vrm.mainjob.trials import SLOT, DecisionMaker, TrialState, arm_manifest, memory_profile, new_trials
+from vrm.mainjob.lessons import Lessons
+from vrm.mainjob.outcomes import Decided, Source
+from vrm.mainjob.trials import SLOT, DecisionMaker, TrialState, arm_profiles, new_trials
 
-Source = RecallContext | BlockedProposal | None
+Actor = Callable[[PlannerQuestion, PlannerPolicy], PlannerAnswer]
+"""Who decides, given the cards of a context; what it answers is checked before anything is executed."""
 Recaller = Callable[[Sequence[tuple[DecisionIntent, RecallRequest]]], Sequence[Recall | BlockedProposal]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pending:
-    """One decision on its way: where its arm stands, its intent, what memory said, what the planner answered."""
+    """One decision on its way: where its arm stands, its intent, what memory said, what the planner answered.
+
+    `rejected` is why the answer is not executed, if it is not.
+    """
 
     state: TrialState
     intent: DecisionIntent
     source: Source
     answer: PlannerAnswer | None
+    rejected: TerminalReason | None = None
 
 
 class HeldOut:
     """Takes the held-out decisions of one round."""
 
-    def __init__(self, job: Job, maker: DecisionMaker, experiments: Experiments, recall: Recaller) -> None:
-        """Decide within `job`; `recall` answers requests of the memory arm."""
+    def __init__(
+        self,
+        job: Job,
+        maker: DecisionMaker,
+        experiments: Experiments,
+        recall: Recaller,
+        *,
+        lessons: Lessons | None = None,
+        actor: Actor = plan,
+    ) -> None:
+        """Decide within `job`.
+
+        Args:
+            job: the stores and owners.
+            maker: what every decision shares.
+            experiments: what carries decisions out.
+            recall: answers requests of arms that require a context.
+            lessons: the earlier design's, for an arm of `legacy_recall`.
+            actor: who decides.
+        """
         self._job = job
         self._maker = maker
         self._experiments = experiments
         self._recall = recall
+        self._lessons = lessons
+        self._actor = actor
         self._decisions = Decisions(job)
 
-    def run(self, tasks: tuple[str, ...]) -> None:
-        """Run both arms of every trial to the end."""
+    def run(self, tasks: tuple[str, ...]) -> list[TrialState]:
+        """Run the arms of every trial to the end, and return where they stand."""
         states = new_trials(self._maker.round, tasks, self._maker.catalog)
-        waves = self._maker.round.size.decisions
-        with self._job.step("Held-out decisions: two arms", len(states) * (waves + 1)) as advance:
+        self.carry(states, self._maker.round.size.decisions, "Held-out decisions")
+        return states
+
+    def carry(self, states: Sequence[TrialState], waves: int, step: str) -> None:
+        """Carry arms from their baselines through so many decisions each, and close their Runs."""
+        with self._job.step(step, len(states) * (waves + 1)) as advance:
             self._admit(states)
             self._start(states)
             advance(len(states))
@@ -69,28 +105,29 @@ class HeldOut:
 
     def _admit(self, states: Sequence[TrialState]) -> None:
         """Publish the arm assignment, admit the Runs that hold its digest, and begin their Activities."""
-        fixed = (memory_profile().canonical, arm_manifest(self._maker.round).canonical)
-        self._job.stores.artifacts.publish_many(fixed)
+        profiles = [profile.canonical for profile in arm_profiles(self._maker.round).values()]
+        self._job.stores.artifacts.publish_many([*profiles, self._maker.manifest.canonical])
         self._job.admit([state.run for state in states], SLOT)
 
     def _start(self, states: Sequence[TrialState]) -> None:
         """Run each arm's baseline; it is no decision."""
-        settings = [self._setting(state, 0, None, None) for state in states]
-        for state, verified in zip(states, self._experiments.run_wave(settings), strict=True):
+        acting = [state for state in states if state.leader is None]
+        settings = [state.setting(0, None) for state in acting]
+        for state, verified in zip(acting, self._experiments.run_wave(settings), strict=True):
             state.observe(verified.metrics, state.config)
 
     def _wave(self, states: Sequence[TrialState], index: int) -> None:
         """Take the decision with this index in every arm."""
+        for state in states:
+            state.follow()
         drafts = [self._maker.intent(state, index, now()) for state in states]
         intents = self._decisions.register(self._maker.view, drafts)
         sources = self._sources(states, intents)
-        given = zip(intents, sources, strict=True)
-        self._decisions.give([(intent, each) for intent, each in given if not isinstance(each, BlockedProposal)])
-        pending = [
-            Pending(state=state, intent=intent, source=source, answer=self._plan(state, source, index))
-            for state, intent, source in zip(states, intents, sources, strict=True)
-        ]
-        self._decisions.keep_answers([(item.intent, item.answer) for item in pending if item.answer is not None])
+        asked = [each for each in zip(states, intents, sources, strict=True) if _reaches_actor(each[0], each[2])]
+        self._decisions.give([(intent, source) for _, intent, source in asked])
+        pending = [self._decided(*each, index) for each in zip(states, intents, sources, strict=True)]
+        answers = [(each.intent, each.answer, each.source) for each in pending if each.answer is not None]
+        self._decisions.keep_answers(answers)
         executed = self._execute(pending, index)
         self._conclude(pending, executed)
         for item in pending:
@@ -98,7 +135,7 @@ class HeldOut:
 
     def _sources(self, states: Sequence[TrialState], intents: Sequence[DecisionIntent]) -> list[Source]:
         """Return what memory says to each decision; what it said before is read back, never asked again."""
-        found = self._said(intents)
+        found = self._said(intents) | self._legacy(states, intents)
         asked = [
             (intent, self._maker.request(state, intent))
             for state, intent in zip(states, intents, strict=True)
@@ -114,6 +151,17 @@ class HeldOut:
                 self._job.stores.artifacts.publish(answer.canonical)
         require(self._job.spine.carry(proposals))
         return [found.get(intent.id) for intent in intents]
+
+    def _legacy(self, states: Sequence[TrialState], intents: Sequence[DecisionIntent]) -> dict[str, Source]:
+        """Return the lessons of the decisions whose arm has them; such an arm requires no context, and gets none."""
+        if self._lessons is None:
+            return {}
+        query = self._maker.query
+        return {
+            intent.id: self._lessons.recall(intent, query(state))
+            for state, intent in zip(states, intents, strict=True)
+            if state.mode is Mode.LEGACY_RECALL
+        }
 
     def _said(self, intents: Sequence[DecisionIntent]) -> dict[str, Source]:
         """Return the contexts that were committed, and the proofs of the outcomes that are blocked."""
@@ -136,12 +184,32 @@ class HeldOut:
         attempt = (1, 1) if subject is None else (subject.generation, subject.fence)
         return proposal_of(intent, Transition.APPEND_CONTEXT, Authority.NORMAL, (context,), attempt)
 
+    def _decided(self, state: TrialState, intent: DecisionIntent, source: Source, index: int) -> Pending:
+        """Ask the actor, and check what it answers.
+
+        Raises:
+            IntegrityError: the answer is malformed; nothing of it is executed, and its Run is to be failed.
+        """
+        answer = self._plan(state, source, index)
+        if answer is None:
+            return Pending(state=state, intent=intent, source=source, answer=None)
+        cards = source.items if isinstance(source, RecallContext) else ()
+        faults = answer_faults(cards, answer.dispositions, actor_instruction())
+        if faults:
+            remedy = f"Fail Run {intent.run_id} with cause ACTOR_OUTPUT_MALFORMED; closure ends the decision."
+            raise IntegrityError("actor.dispositions", ", ".join(faults), remedy)
+        found = violations(cards, self._maker.actions(state), answer)
+        if found:
+            told = f"{intent.id}: not executed, {', '.join(found)}"
+            self._job.console.print(told, markup=False, soft_wrap=True)
+        return Pending(state=state, intent=intent, source=source, answer=answer, rejected=rejection(found))
+
     def _plan(self, state: TrialState, source: Source, index: int) -> PlannerAnswer | None:
-        """Ask the planner; a blocked source reaches no actor (spec 9.7)."""
-        if isinstance(source, BlockedProposal):
+        """Ask the actor; what is blocked or only shadowed reaches none (spec 9.7, 18)."""
+        if not _reaches_actor(state, source):
             return None
         question = PlannerQuestion(
-            cards=source.items if source else (),
+            cards=source.items if isinstance(source, RecallContext) else (),
             config=state.config,
             catalog=self._maker.catalog,
             tried=frozenset(state.tried),
@@ -149,15 +217,20 @@ class HeldOut:
             seed=state.exploration_seed,
             view=self._maker.view,
         )
-        return plan(question, self._maker.planner)
+        if isinstance(source, LegacyRecall):
+            return plan_with_lessons(question, source.items, self._maker.planner)
+        return self._actor(question, self._maker.planner)
 
     def _execute(self, pending: Sequence[Pending], index: int) -> dict[str, Verified]:
-        acting = [(item, item.answer) for item in pending if item.answer is not None and item.answer.change is not None]
+        acting = [
+            (item, item.answer)
+            for item in pending
+            if item.rejected is None and item.answer is not None and item.answer.change is not None
+        ]
         settings = [
-            self._setting(
-                item.state,
+            item.state.setting(
                 index + 1,
-                None if answer.change is None else (answer.change.knob, answer.change.to_value),
+                answer.change,
                 ContextId(item.source.id) if isinstance(item.source, RecallContext) else None,
             )
             for item, answer in acting
@@ -168,14 +241,21 @@ class HeldOut:
     def _conclude(self, pending: Sequence[Pending], executed: dict[str, Verified]) -> None:
         """Append one outcome per intent, then link those that led to an experiment."""
         self._decisions.conclude(
-            [Decided(item.intent, item.source, item.answer, executed.get(item.intent.id), now()) for item in pending]
+            [
+                Decided(item.intent, item.source, item.answer, executed.get(item.intent.id), now(), item.rejected)
+                for item in pending
+            ]
         )
 
     @staticmethod
     def _advance(item: Pending, verified: Verified | None) -> None:
         action = item.answer.action if item.answer else None
+        item.state.answers.append(item.answer)
+        item.state.cards += len(item.source.items) if isinstance(item.source, RecallContext) else 0
         if action is not None:
             item.state.tried.add(action)
+        if item.state.leader is not None:
+            return
         if verified is None:
             item.state.observe({}, item.state.config)
         else:
@@ -193,18 +273,7 @@ class HeldOut:
                 commands.append(completion(state.run_id, self._job.leasing.held(state.activity_id)))
         self._job.apply(commands)
 
-    def _setting(
-        self, state: TrialState, iteration: int, change: tuple[str, KnobValue] | None, context_id: ContextId | None
-    ) -> Setting:
-        return Setting(
-            task=state.task,
-            seed=state.seed,
-            before=state.config,
-            change=change,
-            iteration=iteration,
-            run_id=state.run_id,
-            corpus=Corpus.EVALUATION,
-            arm=state.arm,
-            pair=state.pair,
-            recall_context_id=context_id,
-        )
+
+def _reaches_actor(state: TrialState, source: Source) -> bool:
+    """Tell whether an actor is asked: not where memory is blocked, and not by an arm that only shadows."""
+    return state.leader is None and not isinstance(source, BlockedProposal)

@@ -28,6 +28,7 @@ from memory.recovery import Reads, Recovery
 from memory.spine import Spine
 from policies.distillation_policy import distillation_policy
 from policies.lifecycle_policy import lifecycle_policy
+from policies.modes import Lane
 from records.appends import Append, AppendReceipt
 from records.base import Record
 from records.control import BudgetLimit
@@ -103,7 +104,8 @@ class Job:
             clock=now,
             holder=self.holder,
         )
-        return Campaigns(ports, self.policies, self.profile, self.namespace)
+        distils = self.round.rules.distils is Lane.VERIFIED
+        return Campaigns(ports, self.policies, self.profile, self.namespace, distils=distils)
 
     @property
     def profile(self) -> CampaignProfile:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from policies.instruction import actor_instruction
 from policies.planner import PlannerAnswer
 from records.canonical import canonical_bytes, digest_bytes
 from records.decisions import BlockedProposal, ContextStatus, DecisionIntent, RecallContext, memory_binding
-from records.ids import AttemptId, ContextId, ExperienceId, HypothesisId, InterventionId, OutcomeId
+from records.envelopes import PlannerEnvelope
+from records.ids import AttemptId, ContextId, ExperienceId, HypothesisId, IntentId, InterventionId, OutcomeId
+from records.legacy_recall import LegacyRecall
 from records.outcomes import (
+    CardDisposition,
+    CardReason,
     DecisionStatus,
     ExecutedActor,
     OutcomeAttemptLink,
@@ -18,6 +23,9 @@ from records.outcomes import (
     SourceStatus,
     TerminalReason,
 )
+
+Source = RecallContext | BlockedProposal | LegacyRecall | None
+"""What memory says to one decision. It is one value: a context, or its proof, or lessons of the earlier design."""
 
 _STATUS = {
     ContextStatus.OK: SourceStatus.OK,
@@ -54,25 +62,30 @@ class Executed(Protocol):
 class Decided:
     """What an outcome accounts for: the intent, what memory said, the answer, what was executed, and when.
 
-    `rejected` says why the decision was turned down before anything was executed, if it was.
+    `rejected` says why the decision was turned down before anything was executed, if it was. A context that was
+    committed and that no actor was shown has no `answer`: it is turned down by the mode, and none of its cards was
+    considered.
     """
 
     intent: DecisionIntent
-    source: RecallContext | BlockedProposal | None
+    source: Source
     answer: PlannerAnswer | None
     executed: Executed | None
     now: str
     rejected: TerminalReason | None = None
 
 
-def planner_envelope(intent: DecisionIntent, answer: PlannerAnswer) -> dict[str, Any]:
-    """Return the decision artifact: the proposal and one disposition per card."""
-    return {
-        "intent_id": intent.id,
-        "proposal": None if answer.action is None else answer.action.as_json(),
-        "dispositions": [disposition.as_json() for disposition in answer.dispositions],
-        "steered": answer.steered,
-    }
+def planner_envelope(intent: DecisionIntent, answer: PlannerAnswer, source: Source = None) -> dict[str, Any]:
+    """Return the decision artifact: the proposal, one disposition per card, and what the actor was given."""
+    return PlannerEnvelope(
+        intent_id=IntentId(intent.id),
+        instruction=actor_instruction().identity,
+        memory=memory_binding(intent, source if isinstance(source, RecallContext) else None),
+        legacy_recall=source.canonical_digest if isinstance(source, LegacyRecall) else None,
+        proposal=answer.action,
+        dispositions=answer.dispositions,
+        steered=answer.steered,
+    ).as_json()
 
 
 def outcome_of(decided: Decided) -> RecallOutcome:
@@ -83,7 +96,7 @@ def outcome_of(decided: Decided) -> RecallOutcome:
     action = answer.action if answer else None
     run = decided.executed
     decision, terminal = _decision(decided)
-    answered = None if answer is None else _digest(planner_envelope(intent, answer))
+    answered = None if answer is None else _digest(planner_envelope(intent, answer, decided.source))
     return RecallOutcome.answering(
         intent,
         created_at=decided.now,
@@ -95,7 +108,7 @@ def outcome_of(decided: Decided) -> RecallOutcome:
         artifact_committed=run is not None,
         artifact_digest=answered if run else None,
         memory_binding_digest=memory_binding(intent, context).canonical_digest if answer else None,
-        dispositions=answer.dispositions if answer else (),
+        dispositions=answer.dispositions if answer else _not_shown(context),
         proposed_knob=action.knob if action else None,
         proposed_value=action.value if action else None,
         hypothesis_id=run.hypothesis_id if run else None,
@@ -115,6 +128,22 @@ def outcome_of(decided: Decided) -> RecallOutcome:
     )
 
 
+def _not_shown(context: RecallContext | None) -> tuple[CardDisposition, ...]:
+    """Return the dispositions of cards that no actor was shown: there was no room for any of them."""
+    reason = CardReason.NOT_CONSIDERED_BUDGET
+    return tuple(
+        CardDisposition(
+            citation_id=item.citation_id,
+            card_id=item.card_id,
+            verdict=reason.verdict,
+            reason=reason,
+            action_knob=None,
+            action_value=None,
+        )
+        for item in (context.items if context else ())
+    )
+
+
 def link_of(outcome: RecallOutcome, verified: Executed) -> OutcomeAttemptLink:
     """Return the link from an outcome to the experiment that it led to."""
     return OutcomeAttemptLink(
@@ -131,7 +160,7 @@ def _source(decided: Decided) -> tuple[SourceStatus, str, str | None]:
     source = decided.source
     if isinstance(source, BlockedProposal):
         return SourceStatus.BLOCKED, source.blocked_reason.value, source.canonical_digest
-    if source is None:
+    if source is None or isinstance(source, LegacyRecall):
         return SourceStatus.NOT_REQUESTED, OutcomeReason.CONTROL_ARM.value, None
     return _STATUS[source.status], source.status_reason, None
 
@@ -141,6 +170,8 @@ def _decision(decided: Decided) -> tuple[DecisionStatus, TerminalReason | None]:
         return DecisionStatus.BLOCKED, TerminalReason.BLOCKED_RECALL_SOURCE
     if decided.rejected is not None:
         return DecisionStatus.REJECTED, decided.rejected
+    if decided.executed is None and decided.answer is None and isinstance(decided.source, RecallContext):
+        return DecisionStatus.REJECTED, TerminalReason.PREFLIGHT_REJECTED
     if decided.executed is None:
         return DecisionStatus.NO_OP, TerminalReason.NO_APPLICABLE_ACTION
     return DecisionStatus.COMPLETED, None

@@ -11,7 +11,9 @@ from typing import Final
 
 from experiments.tabular.tasks import load_task, task_names
 from policies.catalog import InterventionCatalog, KnobValue
-from records.ids import RunId
+from policies.modes import MEMORY, Arm, ModeRules, arms_of, rules_of
+from records.governance import Mode
+from records.ids import RecallInputId, RunId
 from records.runtime import RunBody
 from records.values import CampaignProfile
 
@@ -91,11 +93,33 @@ SIZES: Final = {size.name: size for size in (FULL, SMALL)}
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """One round of a namespace."""
+    """One round of a namespace.
+
+    Attributes:
+        modes: the round's own mode, then that of a further arm to compare with.
+        frozen_input: what frozen memory queries; None in every other mode.
+    """
 
     namespace: str
     number: int
     size: Size
+    modes: tuple[Mode, ...] = (Mode.DECISION_MEMORY,)
+    frozen_input: RecallInputId | None = None
+
+    @property
+    def rules(self) -> ModeRules:
+        """What the round's own mode does."""
+        return rules_of(self.modes[0])
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms of its held-out decisions."""
+        return arms_of(self.modes)
+
+    @property
+    def compares_memory(self) -> bool:
+        """Whether there is an arm that acts with verified memory, to be told beside one without."""
+        return any(arm.name == MEMORY for arm in self.arms)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -116,10 +140,15 @@ class Round:
         return RunBody(
             namespace=self.namespace,
             run_kind="SCIENTIFIC",
-            admission_key=f"{self.size.name}/round-{self.number}/{key}",
+            admission_key=f"{self.size.name}/{self._modes}round-{self.number}/{key}",
             specification_digest=specification_digest,
             admitted_at=PUBLISHED_AT,
         )
+
+    @property
+    def _modes(self) -> str:
+        """What tells Runs of other modes apart; decision memory was there before there were others."""
+        return "" if self.modes == (Mode.DECISION_MEMORY,) else f"{'+'.join(self.modes)}/"
 
     def run_id(self, key: str) -> RunId:
         """Return the id of a Run of this round."""
@@ -128,12 +157,12 @@ class Round:
 
 def development_tasks(size: Size) -> tuple[str, ...]:
     """Return the tasks of the sweep."""
-    return _in_scope(task_names("development"), size)
+    return in_scope(task_names("development"), size)
 
 
 def held_out_tasks(size: Size) -> tuple[str, ...]:
     """Return the tasks of the held-out decisions; their roots are disjoint from those of the sweep."""
-    return _in_scope(task_names("held_out"), size)[: size.held_out]
+    return in_scope(task_names("held_out"), size)[: size.held_out]
 
 
 def arms(size: Size, catalog: InterventionCatalog) -> tuple[tuple[str, KnobValue] | None, ...]:
@@ -145,7 +174,8 @@ def arms(size: Size, catalog: InterventionCatalog) -> tuple[tuple[str, KnobValue
     return (None, *size.contrasts)
 
 
-def _in_scope(names: tuple[str, ...], size: Size) -> tuple[str, ...]:
+def in_scope(names: tuple[str, ...], size: Size) -> tuple[str, ...]:
+    """Return the tasks among `names` that have the public attributes of a size."""
     if size.scope is None:
         return names
     wanted = dict(size.scope)

@@ -217,7 +217,7 @@ class ProcedureExecution:
         action = AllowedAction(knob=change.knob, value=value_text(change.to_value))
         answer = PlannerAnswer(change=change, action=action, dispositions=(), steered=False)
         self._decisions.give([(intent, None)])
-        self._decisions.keep_answers([(intent, answer)])
+        self._decisions.keep_answers([(intent, answer, None)])
         verified = self._run(place, before, (change.knob, change.to_value), number)
         self._decisions.conclude([Decided(intent, None, answer, verified, now())])
         return verified

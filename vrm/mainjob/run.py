@@ -1,9 +1,21 @@
-"""The main job from beginning to end: one round, resumable at every step."""
+"""The main job from beginning to end: one round in one mode, resumable at every step.
+
+What a round does beside its experiments follows from its mode (`policies/modes.py`): whether they are recorded, whether
+what was recorded is distilled, and what its decisions may recall. A mode that does less leaves what is there as it is.
+"""
 
 from __future__ import annotations
 
-from policies.catalog import load_catalog
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from policies.catalog import InterventionCatalog, load_catalog
+from policies.modes import Lane, RecallPath
 from policies.planner import planner_policy
+from records.errors import InvalidInputError
+from records.governance import Mode
+from records.ids import RecallInputId, RunId
 from records.states import Machine, Phase
 from store.runtime.port import RuntimeReader
 from vrm.domain import CATALOG
@@ -11,53 +23,110 @@ from vrm.mainjob import published, steps
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.heldout import HeldOut
 from vrm.mainjob.job import Job
+from vrm.mainjob.lessons import Lessons, learn_lessons
 from vrm.mainjob.plan import Round, Size, held_out_tasks
 from vrm.mainjob.published import import_table
 from vrm.mainjob.tabular import contract_of
-from vrm.mainjob.trials import DecisionMaker, new_trials
+from vrm.mainjob.trials import DecisionMaker, TrialState, new_trials
+from vrm.mainjob.unrecorded import run_unrecorded
+
+DECISION_MEMORY: Final = (Mode.DECISION_MEMORY,)
+COMPARED: Final[tuple[tuple[Mode, ...], ...]] = (
+    (Mode.DECISION_MEMORY, Mode.LEGACY_RECALL), (Mode.FROZEN_MEMORY, Mode.LEGACY_RECALL),
+)  # fmt: skip
+RECORDED: Final = (*((mode,) for mode in Mode if mode is not Mode.OFF), *COMPARED)
+"""What the modes of a round may be that leaves something behind."""
 
 
-def next_round(runtime: RuntimeReader, namespace: str, size: Size) -> Round:
+@dataclass(frozen=True)
+class Done:
+    """A round that was carried out.
+
+    Attributes:
+        recovered: how many authorizations of an interrupted round were settled first.
+        states: where the arms of its held-out trials stand.
+    """
+
+    recovered: int
+    states: Sequence[TrialState]
+
+
+def next_round(
+    runtime: RuntimeReader,
+    namespace: str,
+    size: Size,
+    modes: tuple[Mode, ...] = DECISION_MEMORY,
+    frozen_input: RecallInputId | None = None,
+) -> Round:
     """Return the first round that is not finished: an interrupted one goes on, a finished one is followed by the next.
 
     A round is finished when its sweep and all of its trials are, or when one of them was cancelled or failed: without
-    it the round has no end. The Runtime alone says so.
+    it the round has no end. The Runtime alone says so. A number that a round of other modes has begun is passed over,
+    so that no two rounds have the same seeds.
+
+    Raises:
+        InvalidInputError: frozen memory has no Recall Input to query, or another mode has one.
     """
+    if (modes[0] is Mode.FROZEN_MEMORY) != (frozen_input is not None):
+        remedy = "Name the one Recall Input that frozen_memory queries, and none in another mode."
+        raise InvalidInputError("--recall-input", frozen_input or "none", remedy)
     number = 0
-    while _is_finished(runtime, candidate := Round(namespace=namespace, number=number, size=size)):
-        number = candidate.number + 1
-    return candidate
+    while True:
+        found = Round(namespace=namespace, number=number, size=size, modes=modes, frozen_input=frozen_input)
+        if not (_is_finished(runtime, found) or _is_taken(runtime, found)):
+            return found
+        number += 1
 
 
-def run_round(job: Job) -> int:
-    """Carry out the job's round; whatever is there already is not done again.
-
-    Returns:
-        How many authorizations of an interrupted round were settled first.
-    """
-    recovered = recover(job)
+def run_round(job: Job) -> Done:
+    """Carry out the job's round; whatever is there already is not done again."""
     catalog = load_catalog(CATALOG)
     contract = contract_of(job.namespace, catalog.domain)
+    tasks = held_out_tasks(job.round.size)
+    experiments = Experiments(job, catalog, contract)
+    if not job.round.rules.records:
+        return Done(0, run_unrecorded(job, experiments, catalog, tasks))
+    recovered = recover(job)
     runs = {steps.sweep(job, catalog, contract): steps.SLOT}
     if job.round.size.published:
         runs[import_table(job)] = published.SLOT
     steps.ingest(job, list(runs))
     for each in job.failures:  # set apart; the round does not wait for them
         job.console.print(f"{each.subject} waits: {each.error}", markup=False, soft_wrap=True)
-    steps.distil(job)
-    tasks = held_out_tasks(job.round.size)
+    if job.round.rules.distils is Lane.VERIFIED:
+        steps.distil(job)
     maker = DecisionMaker(
         round=job.round,
         catalog=catalog,
         contract=contract,
         planner=planner_policy(),
-        recall_input_id=steps.recall_input_of(job, [state.run_id for state in new_trials(job.round, tasks, catalog)]),
+        recall_input_id=_queried(job, [state.run_id for state in new_trials(job.round, tasks, catalog)]),
     )
-    decisions = HeldOut(job, maker, Experiments(job, catalog, contract), job.owners.retrievers.propose)
-    decisions.run(tasks)
+    lessons = _lessons(job, catalog)
+    decisions = HeldOut(job, maker, experiments, job.owners.retrievers.propose, lessons=lessons)
+    states = decisions.run(tasks)
     for run_id, slot in runs.items():
         steps.close_run(job, run_id, slot)
-    return recovered
+    return Done(recovered, states)
+
+
+def _queried(job: Job, trials: Sequence[RunId]) -> RecallInputId | None:
+    """Return the Recall Input that the round's decisions query, if its mode recalls verified memory."""
+    match job.round.rules.recalls:
+        case RecallPath.EXPOSE | RecallPath.SHADOW:
+            return steps.recall_input_of(job, trials)
+        case RecallPath.FROZEN if job.round.frozen_input is not None:
+            return steps.frozen_input(job, job.round.frozen_input)
+        case _:
+            return None
+
+
+def _lessons(job: Job, catalog: InterventionCatalog) -> Lessons | None:
+    """Return the lessons of the earlier design, if the round has an arm for them."""
+    if Mode.LEGACY_RECALL not in job.round.modes:
+        return None
+    with job.stores.ledger.reading() as reader:
+        return learn_lessons(reader, job.namespace, catalog.domain)
 
 
 def recover(job: Job) -> int:
@@ -73,6 +142,8 @@ def recover(job: Job) -> int:
 
 
 def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:
+    if not round_.rules.records:
+        return False
     catalog = load_catalog(CATALOG)
     ids = [str(round_.run_id("sweep"))]
     ids += [str(state.run_id) for state in new_trials(round_, held_out_tasks(round_.size), catalog)]
@@ -80,3 +151,9 @@ def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:
     phases = [run.phase for run in runs.values()]
     stopped = any(phase not in {Phase.RUNNING, Phase.PAUSED, Phase.COMPLETED} for phase in phases)
     return stopped or (len(runs) == len(set(ids)) and all(phase is Phase.COMPLETED for phase in phases))
+
+
+def _is_taken(runtime: RuntimeReader, round_: Round) -> bool:
+    """Tell whether a round of other modes, whose seeds would be the same, has begun under this number."""
+    others = (replace(round_, modes=modes) for modes in RECORDED if modes != round_.modes)
+    return bool(runtime.subjects(Machine.RUN, [str(other.run_id("sweep")) for other in others]))

@@ -17,16 +17,18 @@ from memory.snapshots.recall_input import RecallInputSnapshotBuilder, recall_inp
 from memory.work_state import Pinned, Waiting, by_pinned
 from policies.catalog import InterventionCatalog
 from policies.distillation_policy import DistillationPolicy
+from policies.modes import Lane
 from policies.retrieval_policy import retrieval_policy
 from policies.selection_policy import selection_policy
 from records.canonical import domain_digest
 from records.decisions import RecallContext
-from records.errors import InvalidInputError, StaleError
+from records.errors import InvalidInputError, NotFoundError, StaleError
 from records.evidence import EvaluationContract
 from records.flows import Transition
 from records.ids import EvidenceSnapshotId, RecallInputId, RunId
 from records.outcomes import NoCommitReason
 from records.runtime import activity_id
+from records.snapshots import RecallInput
 from records.states import Phase
 from records.values import PolicyIdentity
 from vrm.mainjob.experiments import Experiments
@@ -77,12 +79,17 @@ def close_run(job: Job, run_id: RunId, slot: str) -> None:
 
 
 def ingest(job: Job, run_ids: list[RunId]) -> None:
-    """Give every Experience of the Runs its receipt, then admit and assign a campaign for each item."""
+    """Give every Experience of the Runs its receipt, then admit and assign a campaign for each item.
+
+    In a mode that distils nothing no campaign begins, whatever an earlier round left waiting (spec 18).
+    """
     campaigns = job.campaigns
     waiting = sum(len(campaigns.without_receipt(run_id)) for run_id in run_ids)
     with job.step("Receipts and work items", waiting) as advance:
         for run_id in run_ids:
             job.failures += campaigns.ingest(run_id, advance)
+    if job.round.rules.distils is not Lane.VERIFIED:
+        return
     with job.step("Campaigns admitted and assigned", len(campaigns.unassigned())) as advance:
         job.failures += campaigns.project(advance)
 
@@ -192,6 +199,23 @@ def recall_input_of(job: Job, trials: Sequence[RunId]) -> RecallInputId:
     contexts = ledger.find("decision-recall-context", space, intent_id=[intent.id for intent in intents])
     first = contexts[0].load() if contexts else None
     return first.recall_input_id if isinstance(first, RecallContext) else recall_input(job)
+
+
+def frozen_input(job: Job, recall_input_id: RecallInputId) -> RecallInputId:
+    """Return the Recall Input that frozen memory names, if it is one of the namespace; nothing is built or changed.
+
+    Whether its index is sound is found out with each request, as a proof that blocks it: a damaged one costs the
+    decisions their memory and never the study its pairs (VRM-R10).
+
+    Raises:
+        NotFoundError: the Ledger holds no such Recall Input in this namespace.
+    """
+    stored = job.stores.ledger.get(recall_input_id)
+    record = None if stored is None else stored.load()
+    if not isinstance(record, RecallInput) or record.namespace != job.namespace:
+        remedy = f"Name a Recall Input of namespace {job.namespace}; `vrm distil --json` gives the newest."
+        raise NotFoundError("--recall-input", recall_input_id, remedy)
+    return recall_input_id
 
 
 def recall_input(job: Job) -> RecallInputId:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from evaluation.paired import FAILED_UTILITY
 from experiments.tabular.tasks import task_root
 from policies.catalog import load_catalog
+from policies.modes import CONTROL, MEMORY
 from records.decisions import ContextItem, DecisionIntent, RecallContext
 from records.evidence import Attempt, Experience, Intervention, Verification
 from records.outcomes import OutcomeAttemptLink, RecallOutcome
@@ -102,8 +103,9 @@ def read_trials(
 
 
 def planned(round_: Round) -> list[TrialState]:
-    """Return both arms of every trial that the round was planned with."""
-    return new_trials(round_, held_out_tasks(round_.size), load_catalog(CATALOG))
+    """Return both arms of every trial that the round was planned with; a further arm to compare with is not told."""
+    states = new_trials(round_, held_out_tasks(round_.size), load_catalog(CATALOG))
+    return [state for state in states if state.arm in {CONTROL, MEMORY}]
 
 
 def trial_facts(states: Sequence[TrialState], told: Told) -> tuple[TrialFacts, ...]:
@@ -143,8 +145,8 @@ def _trial(task: str, seed: int, arms: Mapping[str, TrialState], told: Told) -> 
         seed=seed,
         scope="; ".join(sorted(told.evidence.scopes.get(each, each) for each in scope_ids)) or "not decided yet",
         rule_in_scope=bool(scope_ids & active),
-        control=_arm(arms["control"], told),
-        memory=_arm(arms["memory"], told),
+        control=_arm(arms[CONTROL], told),
+        memory=_arm(arms[MEMORY], told),
     )
 
 
