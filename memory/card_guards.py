@@ -13,10 +13,11 @@ from memory.guard_rules import Rules, held, read
 from records.appends import StoredRecord
 from records.cards import EpisodicCard, ProcedureCard
 from records.decisions import Card, ContextItem, DecisionIntent, EvidenceCard, RecallContext, citation_id
-from records.evidence import Experience
-from records.ids import ExperienceId, MemoryId
+from records.evidence import Attempt, Experience
+from records.ids import ExperienceId, MemoryId, RunId
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import MemoryRecord
+from records.models import noun_of
 from records.procedures import ProcedureRecord
 from records.snapshots import KnowledgeMember, KnowledgeSnapshot, RecallInput
 from store.ledger.port import LedgerReader
@@ -44,6 +45,20 @@ def card_rules(reader: LedgerReader, context: RecallContext, stored: Mapping[str
             yield from _own_rules(item.card, held(stored, context.intent_id, DecisionIntent))
         else:
             yield from _memory_rules(item.card, members.get(item.card.memory_id), stored)
+
+
+def own_members(reader: LedgerReader, snapshot: EvidenceSnapshot) -> Rules:
+    """Say what the members of an episodic snapshot must be: of the Run, arm and pair that it is for (VRM-L04)."""
+    if noun_of(snapshot.visibility) != RunId.noun:
+        return
+    own = (snapshot.visibility, snapshot.arm, snapshot.pair)
+    stored = reader.get_many(member.experience_id for member in snapshot.members)
+    experiences = [held(stored, member.experience_id, Experience) for member in snapshot.members]
+    attempts = reader.get_many(each.attempt_id for each in experiences if each is not None)
+    for each in experiences:
+        attempt = None if each is None else held(attempts, each.attempt_id, Attempt)
+        met = None if attempt is None else (attempt.run_id, attempt.arm, attempt.pair)
+        yield met == own, "a member of the snapshot is of another Run, arm or pair"
 
 
 def _memory_rules(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from memory.card_guards import card_rules, source_of
+from memory.card_guards import card_rules, own_members, source_of
 from memory.conflict_guards import guard_conflicts
 from memory.erasure_guards import guard_begin, guard_close
 from memory.guard_rules import Rules, first_broken, held, of, precondition, read, rejected
@@ -151,6 +151,9 @@ def _capture(reader: LedgerReader, append: Append) -> Refusal | None:
     for snapshot in of(append, EvidenceSnapshot):
         if snapshot.evidence_position > reader.namespace_head(append.namespace).evidence:
             return precondition("the snapshot claims evidence that is not there")
+        foreign = first_broken(own_members(reader, snapshot), precondition)
+        if foreign is not None:
+            return foreign
     return _publication(reader, append)
 
 

@@ -204,7 +204,7 @@ class ContextItem(Model):
     ordinal: Annotated[int, Field(ge=1, le=3)]
     citation_id: CitationId
     card_id: CardId
-    memory_id: MemoryId
+    memory_id: MemoryId | None
     card: Card
     score: tuple[ScorePart, ...]
     token_count: Count

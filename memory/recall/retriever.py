@@ -47,10 +47,10 @@ from memory.recall.sources import is_cited, read_sources
 from memory.recall.validation import (
     blocked,
     check_embedder,
-    check_exposure,
     check_form,
     check_identity,
     check_input,
+    check_lanes,
     check_policy,
 )
 from memory.retention import denied_at
@@ -210,14 +210,16 @@ class DecisionPointRetriever:
         if check.blocked:
             return RetentionEvidence(check=check)
         return (
-            check_exposure(loaded.index, intent.namespace, policy.private_visibilities)
+            check_lanes(loaded, intent, policy.private_visibilities)
             or (None if replay else self._other_embedder(loaded))
             or Admitted(intent, request, loaded, policy, check, view.equivalence_margin)
         )
 
     def _other_embedder(self, loaded: LoadedInput) -> MismatchEvidence | None:
         with suppress(UnavailableError):  # an embedder that cannot even say who it is fails again when it is used
-            return check_embedder(loaded.index.search.identity.embedder_id, self._embedder.id)
+            indexed = {index.search.identity.embedder_id for index in loaded.lanes.values()}
+            other = next((each for each in sorted(indexed) if each != self._embedder.id), None)
+            return None if other is None else check_embedder(other, self._embedder.id)
         return None
 
     def _search(self, admitted: Admitted, vector_digest: str | None) -> Searched:
