@@ -13,6 +13,7 @@ from typing import Final, Literal
 import numpy as np
 from pydantic import ValidationError
 
+from memory.recall.loaded import LoadedInput
 from memory.recall.memory_index import MemoryIndex
 from policies.hard_filters import Mask
 from policies.planner import allowed_action_digest
@@ -135,6 +136,21 @@ def check_exposure(index: MemoryIndex, namespace: str, private: Iterable[str]) -
     return None
 
 
+def check_lanes(loaded: LoadedInput, intent: DecisionIntent, private: Iterable[str]) -> ExposureEvidence | None:
+    """Return a proof that an input holds what this decision may not see, of any kind of source, or None.
+
+    Episodes are for the Run, arm and pair that they were captured for, and no other (VRM-L04, O03).
+    """
+    evidence = loaded.metadata.evidence
+    own = (intent.run_id, intent.arm, intent.pair)
+    if evidence is not None and (evidence.visibility, evidence.arm, evidence.pair) != own:
+        member = digest_bytes(str(evidence.id).encode())
+        return ExposureEvidence(reason="blocked_contamination", rule="arm_isolation", members=(member,))
+    hidden = tuple(private)
+    found = (check_exposure(index, intent.namespace, hidden) for index in loaded.lanes.values())
+    return next((each for each in found if each is not None), None)
+
+
 def _wrong_fields(intent: DecisionIntent, request: RecallRequest, policy: RetrievalPolicy) -> Iterator[str]:
     profile = policy.profile(request.decision_point)
     if profile is None:
@@ -151,6 +167,8 @@ def _wrong_fields(intent: DecisionIntent, request: RecallRequest, policy: Retrie
         yield "prior_config"
     if len(set(request.allowed_actions)) != len(request.allowed_actions):
         yield "allowed_actions"
+    if len({each.tool for each in request.tools or ()}) != len(request.tools or ()):
+        yield "tools"
 
 
 def _mismatch(

@@ -2,7 +2,7 @@
 
 - `evidence`: the verified experiences of one moment, and the capture operation that chose them.
 - `knowledge`: the admitted heads of one lifecycle position.
-- `index`: the derived index of a Knowledge Snapshot and its receipt.
+- `index`: the derived indexes of rules, procedures and episodes, each with its receipt.
 - `recall_input`: the composition that a Decision Intent really queries.
 
 Rules kept here:
@@ -14,17 +14,27 @@ Rules kept here:
 
 from __future__ import annotations
 
-from memory.snapshots.evidence import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
-from memory.snapshots.index import build_index, index_key
+from memory.snapshots.evidence import (
+    EpisodicSnapshotBuilder,
+    EvidenceSnapshotBuilder,
+    FreezeEpisodes,
+    FreezeEvidence,
+    capture_key,
+)
+from memory.snapshots.index import build_episode_index, build_index, build_procedure_index, index_key
 from memory.snapshots.knowledge import KnowledgeSnapshotBuilder, knowledge_key
 from memory.snapshots.recall_input import RecallInputSnapshotBuilder, recall_input_key
 
 __all__ = [
+    "EpisodicSnapshotBuilder",
     "EvidenceSnapshotBuilder",
+    "FreezeEpisodes",
     "FreezeEvidence",
     "KnowledgeSnapshotBuilder",
     "RecallInputSnapshotBuilder",
+    "build_episode_index",
     "build_index",
+    "build_procedure_index",
     "capture_key",
     "index_key",
     "knowledge_key",

@@ -3,8 +3,11 @@
 Rules kept here:
 
 - members and position come from one read transaction, which the caller opens with `LedgerStore.reading`;
-- members are complete, valid bundles whose verification kind the Distillation Policy admits, made for development and
-  bound to no arm: what evaluation produced, and what one arm alone may see, never enters base knowledge;
+- members of base evidence are complete, valid bundles whose verification kind the Distillation Policy admits, made for
+  development and bound to no arm: what evaluation produced, and what one arm alone may see, never enters base
+  knowledge;
+- an episodic capture is of one Run, arm and pair, and holds what that very Run has done so far, failures too; its
+  `visibility` is the Run, so it can be told from base evidence and is never distilled;
 - what is left out is counted by its first reason;
 - an operation key that was used before gives back what it chose then, however much evidence came since.
 """
@@ -12,21 +15,22 @@ Rules kept here:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from memory.evidence import resolve_bundles
 from memory.retention import REVOKED, denials, named
 from policies.bundles import NotABundle
 from policies.distillation_policy import DistillationPolicy
+from policies.episodes import EpisodicPolicy
 from records.canonical import domain_digest
 from records.errors import IdentityConflictError, IntegrityError
 from records.evidence import AttemptStatus, Corpus, Experience, VerifiedEvidenceBundle
-from records.ids import EvidenceSnapshotId
+from records.ids import EvidenceSnapshotId, RunId
 from records.ingestion import CaptureOperation, EvidenceSnapshot, SnapshotMember
 from records.legacy import require_scoped
-from records.values import ReasonCount
+from records.values import PolicyIdentity, ReasonCount
 from store.ledger.port import LedgerReader
 
 EPOCH: Final = "1970-01-01T00:00:00.000000Z"
@@ -39,6 +43,17 @@ class FreezeEvidence:
 
     namespace: str
     operation_key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreezeEpisodes:
+    """A request to capture what one Run has done so far, within its arm and pair; null where it has none."""
+
+    namespace: str
+    operation_key: str
+    run_id: RunId
+    arm: str | None
+    pair: str | None
 
 
 class EvidenceSnapshotBuilder:
@@ -62,47 +77,128 @@ class EvidenceSnapshotBuilder:
             {"namespace": request.namespace, "policy": self._policy.identity.as_json()},
         )
         earlier = _earlier(reader, request, digest)
-        if earlier is not None:
-            return earlier
-        snapshot = self._capture(reader, request.namespace)
-        operation = CaptureOperation(
-            namespace=request.namespace,
-            created_at=snapshot.created_at,
-            operation_key=request.operation_key,
-            request_digest=digest,
-            snapshot_id=EvidenceSnapshotId(snapshot.id),
-            evidence_position=snapshot.evidence_position,
-        )
-        return snapshot, operation
+        return earlier or _operation(request, digest, self._capture(reader, request.namespace))
 
     def _capture(self, reader: LedgerReader, namespace: str) -> EvidenceSnapshot:
         stored = [item.load() for item in reader.find("experience", namespace)]
         experiences = [item for item in stored if isinstance(item, Experience)]
-        members: list[SnapshotMember] = []
-        times: list[str] = []
-        refused: Counter[str] = Counter()
-        denied = {target.target_id for target in denials(reader, namespace)}
-        for experience_id, bundle in resolve_bundles(reader, experiences).items():
-            if isinstance(bundle, NotABundle):
-                refused[bundle.reason.value] += 1
-            elif (reason := _held_back(bundle, self._policy)) is not None:
-                refused[reason] += 1
-            elif denied and not denied.isdisjoint(_made_of(bundle)):
-                refused[REVOKED] += 1
-            else:
-                members.append(SnapshotMember(experience_id=experience_id, bundle_digest=bundle.digest))
-                times.append(bundle.experience.created_at)
-        return EvidenceSnapshot(
-            namespace=namespace,
-            created_at=newest(times),
-            evidence_position=reader.namespace_head(namespace).evidence,
-            eligibility_policy=self._policy.identity,
-            visibility=namespace,
-            arm=None,
-            pair=None,
-            members=tuple(sorted(members, key=lambda member: member.experience_id)),
-            excluded=tuple(ReasonCount(reason=reason, count=count) for reason, count in sorted(refused.items())),
+        members, refused = _members(reader, namespace, experiences, lambda bundle: _held_back(bundle, self._policy))
+        return _snapshot(reader, self._policy.identity, (members, refused), _Bound(namespace, namespace, None, None))
+
+
+class EpisodicSnapshotBuilder:
+    """Captures what a Run has done so far, for its own eyes (spec 4.12, VRM-L04, O03)."""
+
+    def __init__(self, policy: EpisodicPolicy) -> None:
+        """Capture under `policy`, which is also the snapshot's eligibility policy."""
+        self._policy = policy
+
+    def freeze(self, reader: LedgerReader, request: FreezeEpisodes) -> tuple[EvidenceSnapshot, CaptureOperation]:
+        """Return the episodes of this moment, or those that the operation key chose before.
+
+        Raises:
+            IdentityConflictError: the key was used for another request.
+            IntegrityError: the Ledger holds a capture operation without its snapshot.
+            InvalidInputError: the namespace is that of legacy records.
+        """
+        require_scoped(request.namespace)
+        digest = domain_digest(
+            "freeze-episodes-request",
+            {
+                "namespace": request.namespace,
+                "policy": self._policy.identity.as_json(),
+                "run_id": request.run_id,
+                "arm": request.arm,
+                "pair": request.pair,
+            },
         )
+        earlier = _earlier(reader, request, digest)
+        return earlier or _operation(request, digest, self._capture(reader, request))
+
+    def _capture(self, reader: LedgerReader, request: FreezeEpisodes) -> EvidenceSnapshot:
+        space, own = request.namespace, (request.run_id, request.arm, request.pair)
+        attempts = [str(item.id) for item in reader.find("attempt", space, run_id=str(request.run_id))]
+        stored = [item.load() for item in reader.find("experience", space, attempt_id=attempts)] if attempts else []
+        experiences = [item for item in stored if isinstance(item, Experience)]
+
+        def refusal(bundle: VerifiedEvidenceBundle) -> str | None:
+            if (bundle.attempt.run_id, bundle.attempt.arm, bundle.attempt.pair) != own:
+                return "other_arm"
+            kind = bundle.verification.verification_kind
+            return None if kind in self._policy.verifications else "verification_kind_not_admitted"
+
+        members, refused = _members(reader, space, experiences, refusal)
+        newest_first = sorted(members, key=lambda each: (each[1], each[0].experience_id), reverse=True)
+        kept = newest_first[: self._policy.max_members]
+        if len(kept) < len(members):
+            refused["older_than_the_newest"] += len(members) - len(kept)
+        return _snapshot(reader, self._policy.identity, (kept, refused), _Bound(space, *own))
+
+
+class _Bound(NamedTuple):
+    """Where a snapshot is at home, and who may see it: the namespace or a Run, with arm and pair."""
+
+    namespace: str
+    visibility: str
+    arm: str | None
+    pair: str | None
+
+
+def _members(
+    reader: LedgerReader,
+    namespace: str,
+    experiences: Iterable[Experience],
+    refusal: Callable[[VerifiedEvidenceBundle], str | None],
+) -> tuple[list[tuple[SnapshotMember, str]], Counter[str]]:
+    """Return the members with their times, and how many were left out for which reason."""
+    members: list[tuple[SnapshotMember, str]] = []
+    refused: Counter[str] = Counter()
+    denied = {target.target_id for target in denials(reader, namespace)}
+    for experience_id, bundle in resolve_bundles(reader, experiences).items():
+        if isinstance(bundle, NotABundle):
+            refused[bundle.reason.value] += 1
+        elif (reason := refusal(bundle)) is not None:
+            refused[reason] += 1
+        elif denied and not denied.isdisjoint(_made_of(bundle)):
+            refused[REVOKED] += 1
+        else:
+            member = SnapshotMember(experience_id=experience_id, bundle_digest=bundle.digest)
+            members.append((member, bundle.experience.created_at))
+    return members, refused
+
+
+def _snapshot(
+    reader: LedgerReader,
+    policy: PolicyIdentity,
+    captured: tuple[Sequence[tuple[SnapshotMember, str]], Counter[str]],
+    bound: _Bound,
+) -> EvidenceSnapshot:
+    members, refused = captured
+    return EvidenceSnapshot(
+        namespace=bound.namespace,
+        created_at=newest(time for _, time in members),
+        evidence_position=reader.namespace_head(bound.namespace).evidence,
+        eligibility_policy=policy,
+        visibility=bound.visibility,
+        arm=bound.arm,
+        pair=bound.pair,
+        members=tuple(sorted((member for member, _ in members), key=lambda member: member.experience_id)),
+        excluded=tuple(ReasonCount(reason=reason, count=count) for reason, count in sorted(refused.items())),
+    )
+
+
+def _operation(
+    request: FreezeEvidence | FreezeEpisodes, digest: str, snapshot: EvidenceSnapshot
+) -> tuple[EvidenceSnapshot, CaptureOperation]:
+    operation = CaptureOperation(
+        namespace=request.namespace,
+        created_at=snapshot.created_at,
+        operation_key=request.operation_key,
+        request_digest=digest,
+        snapshot_id=EvidenceSnapshotId(snapshot.id),
+        evidence_position=snapshot.evidence_position,
+    )
+    return snapshot, operation
 
 
 def _made_of(bundle: VerifiedEvidenceBundle) -> Iterator[str]:
@@ -135,7 +231,7 @@ def _held_back(bundle: VerifiedEvidenceBundle, policy: DistillationPolicy) -> st
 
 
 def _earlier(
-    reader: LedgerReader, request: FreezeEvidence, digest: str
+    reader: LedgerReader, request: FreezeEvidence | FreezeEpisodes, digest: str
 ) -> tuple[EvidenceSnapshot, CaptureOperation] | None:
     found = reader.find("capture-operation", request.namespace, operation_key=request.operation_key)
     operation = found[0].load() if found else None

@@ -189,5 +189,5 @@ def test_recall_input_is_of_its_own_snapshot(world: World) -> None:
     world.learn(rule("C", "100"))
     with pytest.raises(InvalidInputError, match="another snapshot"):
         builder.compose(world.freeze(), [build])
-    with pytest.raises(InvalidInputError, match="one index build"):
+    with pytest.raises(InvalidInputError, match="one build of the rules"):
         builder.compose(old, [])
