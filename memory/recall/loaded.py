@@ -126,7 +126,7 @@ def _open(
 ) -> LoadedInput:
     build = metadata.build
     if data is None:
-        data = artifacts.read(build.artifact.sha256)
+        data = artifacts.mapped(build.artifact.sha256)
     elif hashlib.sha256(view_of(data)).hexdigest() != build.artifact.sha256:
         raise IntegrityError("memory-index.digest", "shared bytes", "Read the artifact again.")
     index = MemoryIndex.from_bytes(data)

@@ -5,22 +5,26 @@ Rules kept here:
 - rows lie in the order of memory ids, in every part; filters choose row numbers, and only then is a text touched;
 - the payload digest of every row is in the artifact, so a record that is read later can be told from a changed one;
 - equal members and equal search index give equal bytes; loading makes views, copies nothing but the few values of a
-  column that has few, and checks everything that it will rely on.
+  column that has few, and checks everything that it will rely on;
+- building takes one record after the other and keeps what the artifact needs of it, never the record or its text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.index.artifact import IndexIdentity, LoadedIndex
+from memory.index.artifact import IndexArtifact, IndexBuilder, IndexDocument, IndexIdentity, LoadedIndex
+from memory.index.embedding import Embedder
 from memory.index.framing import Buffer, Frame, pack, unpack
 from memory.index.packed import PackedTexts
-from memory.recall.document import DOCUMENT_RULE
+from memory.index.ranking import Rows, contenders
+from memory.recall.document import DOCUMENT_RULE, document_text
 from policies.hard_filters import FILTER_FIELDS, UNCONSTRAINED, Column, FilterColumns, filter_facts
 from policies.ranker import GRADE_STEPS, constrained_fields
 from records.canonical import domain_digest
@@ -37,13 +41,27 @@ _FEW: Final = 256
 _REBUILD: Final = "Build the index again from its snapshot."
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Standing:
     """Integer facts of every row, int64, shape (rows,): constrained scope fields, grade step, supporting units."""
 
     constrained: NDArray[np.int64]
     grade: NDArray[np.int64]
     support: NDArray[np.int64]
+
+    @cached_property
+    def places(self) -> NDArray[np.int32]:
+        """The place of every row in the order of these facts, most first, ties by row; int32, shape (rows,)."""
+        order = np.lexsort((-self.support, -self.grade, -self.constrained))
+        places = np.empty(order.size, dtype=np.int32)
+        places[order] = np.arange(order.size, dtype=np.int32)
+        return places
+
+    def foremost(self, rows: Rows, limit: int) -> Rows:
+        """Return the `limit` rows among `rows` that stand first, in order."""
+        places = self.places[rows].astype(np.int64)
+        first = contenders(-places, limit)
+        return rows[first[np.argsort(places[first])]][:limit]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +97,8 @@ class MemoryIndex:
         size = search.size
         fields = {name: _column(frame, name, size) for name in FILTER_FIELDS}
         standing = Standing(*(_part(frame, name, "<i8", (size,)) for name in _STANDING))
-        if list(fields["memory_id"].values) != list(search.ids) or (fields["memory_id"].codes != np.arange(size)).any():
+        named = PackedTexts(frame.parts["memory_id.texts"], frame.parts["memory_id.starts"])
+        if not named.same(search.ids) or (fields["memory_id"].codes != np.arange(size)).any():
             raise IntegrityError("memory-index.memory_id", f"{size} rows", f"Rows are not in id order. {_REBUILD}")
         return cls(
             KnowledgeSnapshotId(meta["knowledge_snapshot_id"]),
@@ -107,27 +126,65 @@ def identity_digest(search: IndexIdentity) -> str:
     )
 
 
-def pack_memory_index(
-    snapshot_id: KnowledgeSnapshotId, rows: Sequence[tuple[MemoryRecord, Disposition]], search: bytes
-) -> bytes:
-    """Return the artifact of members in id order and their search index."""
-    records = [record for record, _ in rows]
-    facts = [filter_facts(record, disposition) for record, disposition in rows]
-    parts: dict[str, NDArray[Any]] = {"search": np.frombuffer(search, dtype=np.uint8)}
-    for name in FILTER_FIELDS:
-        column = Column.of([fact[name] for fact in facts])
-        packed = PackedTexts.pack(column.values)
-        parts |= {f"{name}.codes": column.codes, f"{name}.texts": packed.blob, f"{name}.starts": packed.starts}
-    standing = {
-        "constrained": [constrained_fields(record.scope) for record in records],
-        "grade": [GRADE_STEPS[record.strength.grade] for record in records],
-        "support": [record.strength.support_count for record in records],
-    }
-    parts |= {name: np.array(standing[name], dtype=np.int64) for name in _STANDING}
-    digests = b"".join(bytes.fromhex(record.payload_digest) for record in records)
-    parts["payload_digests"] = np.frombuffer(digests, dtype=np.uint8).reshape(len(records), _DIGEST_BYTES)
-    meta = {"schema": MEMORY_INDEX, "fields": list(FILTER_FIELDS), "knowledge_snapshot_id": snapshot_id}
-    return pack(meta, parts)
+class MemoryIndexBuilder:
+    """Takes the members of a snapshot one by one, in the order of their ids."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        """Begin without members."""
+        self._search = IndexBuilder(embedder)
+        self._columns = {name: ColumnBuilder() for name in FILTER_FIELDS}
+        self._standing = {name: array("q") for name in _STANDING}
+        self._digests = bytearray()
+
+    def add(self, record: MemoryRecord, disposition: Disposition) -> None:
+        """Take a member.
+
+        Raises:
+            UnavailableError: the embedder cannot be used.
+        """
+        self._search.add(IndexDocument(str(record.id), document_text(record)))
+        for name, fact in filter_facts(record, disposition).items():
+            self._columns[name].add(fact)
+        facts = (constrained_fields(record.scope), GRADE_STEPS[record.strength.grade], record.strength.support_count)
+        for name, fact in zip(_STANDING, facts, strict=True):
+            self._standing[name].append(fact)
+        self._digests += bytes.fromhex(record.payload_digest)
+
+    def finish(self, snapshot_id: KnowledgeSnapshotId) -> tuple[IndexArtifact, bytes]:
+        """Return the search index of the members, and the artifact that holds it with everything else.
+
+        Raises:
+            UnavailableError: the embedder cannot be used.
+        """
+        search = self._search.finish()
+        parts: dict[str, NDArray[Any]] = {"search": np.frombuffer(search.data, dtype=np.uint8)}
+        for name, built in self._columns.items():
+            packed, codes = built.finish()
+            parts |= {f"{name}.codes": codes, f"{name}.texts": packed.blob, f"{name}.starts": packed.starts}
+        parts |= {name: np.array(facts, dtype=np.int64) for name, facts in self._standing.items()}
+        parts["payload_digests"] = np.frombuffer(bytes(self._digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES)
+        meta = {"schema": MEMORY_INDEX, "fields": list(FILTER_FIELDS), "knowledge_snapshot_id": snapshot_id}
+        return search, pack(meta, parts)
+
+
+class ColumnBuilder:
+    """Takes one text, or None, per row; each distinct text is kept once."""
+
+    def __init__(self) -> None:
+        """Begin without rows."""
+        self._numbers: dict[str, int] = {}  # of texts, in order of appearance
+        self._codes = array("i")
+
+    def add(self, text: str | None) -> None:
+        """Take the next row."""
+        self._codes.append(UNCONSTRAINED if text is None else self._numbers.setdefault(text, len(self._numbers)))
+
+    def finish(self) -> tuple[PackedTexts, NDArray[np.int32]]:
+        """Return the distinct texts, sorted, and the place of each row's text among them."""
+        texts = sorted(self._numbers)
+        places = np.full(len(texts) + 1, UNCONSTRAINED, dtype=np.int32)  # the last one is what UNCONSTRAINED points at
+        places[[self._numbers[text] for text in texts]] = np.arange(len(texts), dtype=np.int32)
+        return PackedTexts.pack(texts), places[np.array(self._codes, dtype=np.int32)]
 
 
 def _part(frame: Frame, name: str, dtype: str, shape: tuple[int, ...] | None) -> NDArray[Any]:

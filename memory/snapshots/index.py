@@ -8,11 +8,11 @@ says so.
 
 from __future__ import annotations
 
-from memory.index.artifact import IndexDocument
-from memory.index.artifact import build_index as build_search_index
+from collections.abc import Iterator
+from typing import Final
+
 from memory.index.embedding import NON_SEMANTIC, Embedder, require_semantic
-from memory.recall.document import document_text
-from memory.recall.memory_index import MEMORY_INDEX, identity_digest, pack_memory_index
+from memory.recall.memory_index import MEMORY_INDEX, MemoryIndexBuilder, identity_digest
 from records.canonical import digest_bytes
 from records.errors import IntegrityError
 from records.ids import KnowledgeSnapshotId
@@ -20,6 +20,8 @@ from records.knowledge import GovernedRecord, MemoryRecord
 from records.snapshots import IndexBuild, KnowledgeSnapshot
 from records.values import ArtifactRef, Disposition
 from store.ledger.port import LedgerReader
+
+_READ_AT_ONCE: Final = 1000
 
 
 def build_index(
@@ -40,9 +42,11 @@ def build_index(
     """
     if not test_index:
         require_semantic(embedder.id)
-    rows = _members(reader, snapshot)
-    search = build_search_index((IndexDocument(str(record.id), document_text(record)) for record, _ in rows), embedder)
-    data = pack_memory_index(KnowledgeSnapshotId(snapshot.id), rows, search.data)
+    builder, count = MemoryIndexBuilder(embedder), 0
+    for record, disposition in _members(reader, snapshot):
+        builder.add(record, disposition)
+        count += 1
+    search, data = builder.finish(KnowledgeSnapshotId(snapshot.id))
     receipt = IndexBuild(
         namespace=snapshot.namespace,
         created_at=snapshot.created_at,
@@ -53,7 +57,7 @@ def build_index(
         semantic=not embedder.id.startswith(NON_SEMANTIC),
         member_digest=search.members_digest,
         vector_digest=search.vector_digest,
-        document_count=len(rows),
+        document_count=count,
         artifact=ArtifactRef(role="memory-index", sha256=digest_bytes(data), size_bytes=len(data)),
     )
     return receipt, data
@@ -64,13 +68,15 @@ def index_key(build: IndexBuild) -> str:
     return f"index-receipt:{build.id}"
 
 
-def _members(reader: LedgerReader, snapshot: KnowledgeSnapshot) -> list[tuple[MemoryRecord, Disposition]]:
-    stored = reader.get_many(member.memory_id for member in snapshot.members)
-    rows = []
-    for member in sorted(snapshot.members, key=lambda member: member.memory_id):
-        record = stored[member.memory_id].load() if member.memory_id in stored else None
-        if not isinstance(record, GovernedRecord) or record.namespace != snapshot.namespace:
-            raise IntegrityError("snapshot member", member.memory_id, "The Ledger does not hold it; run fsck.")
-        if isinstance(record, MemoryRecord):
-            rows.append((record, member.disposition))
-    return rows
+def _members(reader: LedgerReader, snapshot: KnowledgeSnapshot) -> Iterator[tuple[MemoryRecord, Disposition]]:
+    """Yield the snapshot's rules in the order of their ids; some are read at a time, for there may be a million."""
+    ordered = sorted(snapshot.members, key=lambda member: member.memory_id)
+    for begin in range(0, len(ordered), _READ_AT_ONCE):
+        part = ordered[begin : begin + _READ_AT_ONCE]
+        stored = reader.get_many(member.memory_id for member in part)
+        for member in part:
+            record = stored[member.memory_id].load() if member.memory_id in stored else None
+            if not isinstance(record, GovernedRecord) or record.namespace != snapshot.namespace:
+                raise IntegrityError("snapshot member", member.memory_id, "The Ledger does not hold it; run fsck.")
+            if isinstance(record, MemoryRecord):
+                yield record, member.disposition
