@@ -104,14 +104,22 @@ class RetrieverPool(Generic[R]):
             place = self._taken(ready=True)
             if place is None:
                 break
-            try:
-                answers: list[Recall | BlockedProposal] = place.replica.attempt("propose", asked)
+            answers = self._attempted(place, asked)
+            if answers is not None:
                 return answers
-            except LOST:
-                self._bring_back(place, asked[0][1].recall_input_id)
-            finally:
-                self._given_back(place)
         return self._waited(asked)
+
+    def _attempted(self, place: Place, asked: Sequence[Asked]) -> list[Recall | BlockedProposal] | None:
+        """Ask a replica; None where it is lost."""
+        try:
+            answers: list[Recall | BlockedProposal] = place.replica.attempt("propose", asked)
+        except LOST:
+            self._bring_back(place, asked[0][1].recall_input_id)
+            return None
+        else:
+            return answers
+        finally:
+            self._given_back(place)
 
     def _waited(self, asked: Sequence[Asked]) -> list[Recall | BlockedProposal]:
         """Ask whoever has least to do, and its successors if need be."""
@@ -140,7 +148,9 @@ class RetrieverPool(Generic[R]):
             if not place.ready:
                 return
             place.ready = False
-        given = self._given if self._given is not None and self._given[0] == recall_input_id else (recall_input_id, None)
+        given = (
+            self._given if self._given is not None and self._given[0] == recall_input_id else (recall_input_id, None)
+        )
 
         def bring() -> None:
             try:

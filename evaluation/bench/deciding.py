@@ -131,7 +131,7 @@ class Decisions:
             number = CATALOG.contrasts.index(change)
             records = corpus.bundle(number)
             self._artifacts.publish(str(number).encode())  # its predictions
-            carry_out(self._coordinator, [Append.direct(Transition.APPEND_EVIDENCE, "experiment", records)])
+            carry_out(self._coordinator, [Append.direct(Transition.APPEND_EVIDENCE, f"experiment:{number}", records)])
             (hypothesis,) = (each.id for each in records if isinstance(each, Hypothesis))
             (intervention,) = (each.id for each in records if isinstance(each, Intervention))
             self._executed[key] = HypothesisId(hypothesis), InterventionId(intervention)

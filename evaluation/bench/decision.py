@@ -109,7 +109,9 @@ class Preparation:
         self._direct(Transition.CAPTURE_SNAPSHOT, capture_key(operation), frozen, operation)
         snapshot = EvidenceSnapshotId(frozen.id)
         for start in range(0, rules, _RULES_A_COMMIT):
-            made = [corpus.rule(number, snapshot, crowd) for number in range(start, min(start + _RULES_A_COMMIT, rules))]
+            made = [
+                corpus.rule(number, snapshot, crowd) for number in range(start, min(start + _RULES_A_COMMIT, rules))
+            ]
             records = [part for candidate, rule in made for part in (candidate, rule, _promotion(rule, snapshot))]
             self._granted(Transition.COMMIT_DISTILLATION, Authority.NORMAL, *records)
             told(start + len(made), rules)

@@ -1,4 +1,4 @@
-"""The recall benchmark: whole requests, replays, search, builds, memory, and what others do; each part by itself or all.
+"""The recall benchmark: whole requests, replays, search, builds, memory, and what others do; each part alone or all.
 
 Parts, in the order in which they run:
 
@@ -44,7 +44,7 @@ MEANING: Final = {
     "lexical_vs_bm25s": "best 50 of the lexical index, by bm25s over the same words; both split the query",
     "propose_vs_semantic_scan": "a whole proposal, from checks to rendered cards, by one semantic scan",
     "ratios": "p50 by p50 within a round, median of rounds; lower is better",
-    "search_vs_bandwidth": "best 50 of all rows, by the quicker of an integer sum and a float product over as many bytes",
+    "search_vs_bandwidth": "best 50 of all rows, by the quicker of an integer sum and a float product of as many bytes",
     "build_growth_2x": "time to build an index of all rules by that of half as many; 2 is linear",
     "peak_rss_mb": "the most memory of a process that builds an index of memory_records rules, maps and searches it",
     "p95_vs_floor": "95th percentile of a request, from question to settled outcome, by the median floor: its text "
@@ -53,7 +53,7 @@ MEANING: Final = {
     "p95_vs_floor_by_kind": "many_rows: filters let three fifths of all rules through; few_rows: as many as contrasts",
     "shares": "of a request's time: recall with its embedding, context, and outcome with the planner",
     "replay_identical": "share of recalls that came back byte for byte from every repetition; 1 is wanted",
-    "throughput_vs_best_peer": "searches a second, filters, three lists and fusion, by those of `peer`; higher is better",
+    "throughput_vs_best_peer": "searches a second (filters, three lists, fusion) by those of `peer`; higher is better",
 }
 
 Progress = Callable[[str, int, int], None]

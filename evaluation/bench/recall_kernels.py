@@ -1,7 +1,7 @@
 """Search, lexical search and a proposal in one process, by plain libraries: the parts of a recall on a small store.
 
-Vectors are by feature hashing, which have no meaning and are named so: how long a scan takes does not depend on what the
-numbers say. What the real model costs is measured on a few texts, where it is installed.
+Vectors are by feature hashing, which have no meaning and are named so: how long a scan takes does not depend on what
+the numbers say. What the real model costs is measured on a few texts, where it is installed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Answers a second beside what people use on the same Postgres: pgvector, which the embedded server carries.
 
-The same rules, the same vectors, one question at a time over one connection. Ours is the whole search of a request: hard
-filters, three exact lists, fusion. Theirs is one list: the rows of the question's task by exact distance, which is what
-pgvector does without an approximate index, and what a replay needs. Neither computes a vector.
+The same rules, the same vectors, one question at a time over one connection. Ours is the whole search of a request:
+hard filters, three exact lists, fusion. Theirs is one list: the rows of the question's task by exact distance, which is
+what pgvector does without an approximate index, and what a replay needs. Neither computes a vector.
 
 pgvector is an extension of a database and no memory service: it does less than the services that are built on it, so it
 answers sooner than they do. `peer` in the report names what was compared.
@@ -59,7 +59,10 @@ def measure_peer(scene: Scene, told: Callable[[int, int], None]) -> dict[str, An
         told_to = [request.scope.task_scope_id, _literal(vectors[at % _ASKED]), _LIMIT]
         scene.bench.admin.execute(_QUERY, told_to).fetchall()
 
-    alternatives = [Alternative(name="ours", act=ours, repeats=_ASKED), Alternative(name="peer", act=theirs, repeats=_ASKED)]
+    alternatives = [
+        Alternative(name="ours", act=ours, repeats=_ASKED),
+        Alternative(name="peer", act=theirs, repeats=_ASKED),
+    ]
     found = take_turns(alternatives, _ROUNDS, told)
     rates = {name: median(timings.rates) for name, timings in found.items()}
     ratio = Ratio.of(found["ours"].rates, found["peer"].rates)

@@ -67,9 +67,7 @@ def fingerprint(recall: Recall) -> str:
     return digest_bytes(json.dumps([context, recall.rendered], sort_keys=True).encode())
 
 
-def _by_replica(
-    call: Callable[..., Any], requests: Requests, recalls: int, told: Callable[[int], None]
-) -> list[str]:
+def _by_replica(call: Callable[..., Any], requests: Requests, recalls: int, told: Callable[[int], None]) -> list[str]:
     found: list[str] = []
     for start in range(0, recalls, _TOGETHER):
         asked = [requests.asked(number) for number in range(start, min(start + _TOGETHER, recalls))]
@@ -103,7 +101,9 @@ def _by_rebuild(scene: Scene, recalls: int) -> list[str]:
         _, data = build_index(reader, snapshot, SpreadEmbedder(model), test_index=True)
     if data != scene.composed.index:
         return [""] * recalls
-    return _answers(ledger, scene.bench.artifacts, model, scene.composed.recall_input_id, (recalls, scene.tasks), data)
+    return _answers(
+        ledger, scene.bench.artifacts, model, scene.composed.recall_input_id, (recalls, scene.tasks), data=data
+    )
 
 
 def _stored(found: Any, kind: type[Any]) -> Any:
@@ -119,6 +119,7 @@ def _answers(
     model: SentenceTransformerEmbedder,
     recall_input: RecallInputId,
     numbers: tuple[int, int],
+    *,
     data: bytes | None = None,
 ) -> list[str]:
     """Return the fingerprints of the answers of a retriever in this process."""

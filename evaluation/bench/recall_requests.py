@@ -2,11 +2,11 @@
 
 A request begins with its intent admitted and ends with its outcome settled: the answer of the pool, with the query's
 vector by the real model; the context proposed, granted, appended and settled; the answer of a planner; the outcome
-likewise. Left out are the Run, the Recall Input, the intent before and the experiment, as in `evaluation.bench.deciding`.
+likewise. Left out are the Run, the Recall Input, the intent and the experiment, as in `evaluation.bench.deciding`.
 
-Half of the rules are a crowd about one task, so that every request about it may see tens of thousands of rows; the other
-requests see as many as the catalog has contrasts. Requests take turns between the two kinds. No two have the same words,
-so each one's vector is computed.
+Three fifths of the rules are a crowd about one task, so that every request about it may see tens of thousands of rows;
+the other requests see as many as the catalog has contrasts. Requests take turns between the two kinds. No two have the
+same words, so each one's vector is computed.
 
 Vectors of the rules: those of the real model for a claim and its scope, moved by a little noise that follows from the
 text. To embed a hundred thousand texts takes three quarters of an hour, and what a search costs does not depend on what
@@ -30,7 +30,15 @@ from actors.settings import Settings, now
 from evaluation.bench import corpus
 from evaluation.bench.corpus import CATALOG, NOW, SPACE
 from evaluation.bench.deciding import Decisions
-from evaluation.bench.decision import MANIFEST, PROFILE, SLOT, Composed, Preparation, contract_view, intent_of, request_of
+from evaluation.bench.decision import (
+    MANIFEST,
+    PROFILE,
+    SLOT,
+    Preparation,
+    contract_view,
+    intent_of,
+    request_of,
+)
 from evaluation.bench.measuring import significant
 from evaluation.bench.protocol import write_transactions
 from evaluation.bench.references import RawInserts
@@ -161,7 +169,9 @@ def cards_of(answer: Recall | BlockedProposal) -> Recall:
 class Scene:
     """A store of rules with everything that requests need, on a server and a cluster that run already."""
 
-    def __init__(self, bench: Bench, runtime: RuntimeStore, records: int, told: Callable[[str, int, int], None]) -> None:
+    def __init__(
+        self, bench: Bench, runtime: RuntimeStore, records: int, told: Callable[[str, int, int], None]
+    ) -> None:
         """Fill the store and build the index."""
         self.bench, self.runtime, self.records, self._told = bench, runtime, records, told
         self.model = SentenceTransformerEmbedder()

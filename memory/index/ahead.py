@@ -1,8 +1,8 @@
 """Vectors that are asked for before they are needed, so that the model works while filters and words are searched.
 
-Rules kept here: a text gets the vector that it would get if it were asked for alone; texts go out in small groups, whose
-members share a call and not a computation; what was not asked ahead is asked for when it is needed; a failure shows
-where the vector is needed and nowhere else.
+Rules kept here: a text gets the vector that it would get if it were asked for alone; texts go out in small groups,
+whose members share a call and not a computation; what was not asked ahead is asked for when it is needed; a failure
+shows where the vector is needed and nowhere else.
 """
 
 from __future__ import annotations

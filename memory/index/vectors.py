@@ -9,8 +9,8 @@ Rules kept here:
 - for unit vectors the true cosine lies within `e_a + e_b + e_a e_b` of it, where `e <= sqrt(d) * m / 254` is the length
   of the rounding error of one vector, plus one step and the rounding of the multipliers (2^-13 relative, d <= 4096);
 - a search reads the codes once, in blocks whose scores stay in the processor's cache, and keeps of each block what can
-  still be among the best. `VRM_SEARCH_THREADS` says how many threads share a block: 1 for the lowest latency beside other
-  work, more for a large index on an idle machine. It changes no score.
+  still be among the best. `VRM_SEARCH_THREADS` says how many threads share a block: 1 for the lowest latency beside
+  other work, more for a large index on an idle machine. It changes no score.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ def ledger(
 @app.command("recall", short_help="Measure search, recalls and whole requests.")
 @command
 def recall(
+    *,
     records: Annotated[int, typer.Option(help="Rules in the store and in the index.")] = 2000,
     parts: Annotated[
         str, typer.Option(help="What to measure: some of these, with commas.")
