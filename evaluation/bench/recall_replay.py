@@ -32,6 +32,8 @@ from store.ledger.postgres import PostgresLedger
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _TOGETHER: Final = 8
+_APART: Final = 10**6
+"""The number of a decision that no request is about."""
 
 Told = Callable[[int, int], None]
 
@@ -40,7 +42,7 @@ def measure_replay(scene: Scene, recalls: int, told: Told) -> dict[str, Any]:
     """Repeat recalls and return the share that came back byte for byte, with the share of each repetition."""
     with scene.owners() as owners:
         requests = Requests(scene, owners)
-        requests.admit(range(2))  # the contract view is in the Ledger with them
+        requests.admit(range(_APART, _APART + 1))  # the contract view is in the Ledger with it
         first, second = (
             _by_replica(replica.call, requests, recalls, lambda done, at=at: told(at * recalls + done, 4 * recalls))
             for at, replica in enumerate(owners.retrievers.replicas[:2])
