@@ -16,10 +16,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import numpy as np
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
@@ -32,22 +31,23 @@ from actors.owners import (
     LifecycleHeadActor,
     RunOwnerActor,
 )
+from actors.pool import RetrieverPool
 from actors.settings import Settings, code_digest
-from actors.workers import Asked, DistillationWorkerActor, EmbedderActor, RetrieverReplicaActor
+from actors.workers import DistillationWorkerActor, EmbedderActor, RetrieverReplicaActor
 from memory.distillation.distiller import DistillationRequest
 from memory.heads import Reservation
+from memory.index.ahead import Waiting
+from memory.index.embedding import TextKind
 from memory.ports import Fence
-from memory.recall.context import Recall
 from memory.releases import Release
 from records.appends import Append, AppendReceipt, Proposal
 from records.control import Controlled
-from records.decisions import BlockedProposal
 from records.errors import FencedError, UnavailableError, VrmError
-from records.ids import RecallInputId
 from records.knowledge import LifecycleEvent
 from records.runtime import Applied, Authorization, Command
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 HEAD_HOSTS: Final = 2
@@ -86,19 +86,43 @@ class Handle:
         reason = ""
         for _ in range(_TRIES):
             try:
-                return self._answer(getattr(self._living(), method).remote(*arguments))
-            except RayTaskError as error:
-                if isinstance(error.cause, VrmError):
-                    raise error.cause from error
-                raise
+                return self.attempt(method, *arguments)
             except (RayActorError, GetTimeoutError) as error:
                 reason = str(error).strip().rsplit("\n", 1)[-1]
-                self._handle = None
                 if isinstance(error, RayActorError) and error.actor_init_failed:
                     remedy = f"It cannot start; repair what it names, then run the command again. {reason}"
                     raise UnavailableError("actor", self._role.name, remedy) from error
         remedy = f"It ended again and again; look for a full memory or disk, then run the command again. {reason}"
         raise UnavailableError("actor", self._role.name, remedy)
+
+    def attempt(self, method: str, *arguments: Any) -> Any:
+        """Call a method once and return its answer.
+
+        Raises:
+            VrmError: what the actor raised.
+            RayActorError, GetTimeoutError: the actor was lost, or cannot start.
+        """
+        return self.finish(self.begin(method, *arguments))
+
+    def begin(self, method: str, *arguments: Any) -> Any:
+        """Call a method without waiting, and return the reference that `finish` takes."""
+        try:
+            return getattr(self._living(), method).remote(*arguments)
+        except (RayActorError, GetTimeoutError):
+            self._handle = None
+            raise
+
+    def finish(self, reference: Any) -> Any:
+        """Wait for the answer to a call; raises what `attempt` does."""
+        try:
+            return self._answer(reference)
+        except RayTaskError as error:
+            if isinstance(error.cause, VrmError):
+                raise error.cause from error
+            raise
+        except (RayActorError, GetTimeoutError):
+            self._handle = None
+            raise
 
     def kill(self) -> None:
         """End the actor without notice, as a crash would."""
@@ -116,7 +140,7 @@ class Handle:
     def _answer(self, reference: Any) -> Any:
         while not ray.wait([reference], timeout=_SILENCE_SECONDS)[0]:
             try:
-                ray.get(self._handle.version.remote(), timeout=_SILENCE_SECONDS)
+                ray.get(self._living().version.remote(), timeout=_SILENCE_SECONDS)
             except (RayActorError, GetTimeoutError):
                 self.kill()
                 break
@@ -278,28 +302,6 @@ class DistillerPool:
         return [found[place] for place in range(len(requests))]
 
 
-class RetrieverPool:
-    """Retriever replicas; a batch is shared evenly among them and answered in parallel."""
-
-    def __init__(self, replicas: Sequence[Handle]) -> None:
-        """Share the requests among `replicas`."""
-        self.replicas = tuple(replicas)
-
-    def load(self, recall_input_id: RecallInputId, index: bytes) -> None:
-        """Hand a Recall Input's index to every replica through the object store, once."""
-        shared = ray.put(np.frombuffer(index, dtype=np.uint8))
-        for replica in self.replicas:
-            replica.call("load", recall_input_id, shared)
-
-    def propose(self, asked: Sequence[Asked]) -> list[Recall | BlockedProposal]:
-        """Return one complete proposal per request, in order."""
-        size = -(-len(asked) // len(self.replicas))
-        shares = [asked[start : start + size] for start in range(0, len(asked), size)] if asked else []
-        with ThreadPoolExecutor(len(self.replicas)) as threads:
-            answers = list(threads.map(lambda replica, share: replica.call("propose", share), self.replicas, shares))
-        return [answer for share in answers for answer in share]
-
-
 class EmbedderHandle:
     """The embedding model in its own process, as an `Embedder`."""
 
@@ -308,24 +310,36 @@ class EmbedderHandle:
         self.handle = handle
 
     @cached_property
-    def _identity(self) -> tuple[str, int]:
-        identity: tuple[str, int] = self.handle.call("identity")
-        return identity
-
-    @property
     def id(self) -> str:
         """The embedder's id."""
-        return self._identity[0]
+        return str(self.handle.call("identity"))
 
-    @property
+    @cached_property
     def dimensions(self) -> int:
-        """The number of dimensions."""
-        return self._identity[1]
+        """The number of dimensions; the model is loaded for it."""
+        return int(self.handle.call("width"))
 
     def embed(self, texts: Sequence[str], *, kind: str = "passage") -> NDArray[np.float32]:
         """Return one unit vector per text, shape (n, dimensions)."""
         vectors: NDArray[np.float32] = self.handle.call("embed", list(texts), kind)
         return vectors
+
+    def begin(self, texts: Sequence[str], *, kind: TextKind = "passage") -> Waiting:
+        """Start to embed; what comes back gives what `embed` does, and raises what it does."""
+        lost = (RayActorError, GetTimeoutError, UnavailableError)
+        try:
+            reference = self.handle.begin("embed", list(texts), kind)
+        except lost:
+            return partial(self.embed, texts, kind=kind)
+
+        def waited() -> NDArray[np.float32]:
+            try:
+                vectors: NDArray[np.float32] = self.handle.finish(reference)
+            except lost:
+                return self.embed(texts, kind=kind)
+            return vectors
+
+        return waited
 
 
 @dataclass(frozen=True)
@@ -336,7 +350,7 @@ class Owners:
     run_owner: RunOwnerHandle
     heads: HeadHosts
     distillers: DistillerPool
-    retrievers: RetrieverPool
+    retrievers: RetrieverPool[Handle]
     embedder: EmbedderHandle
 
     def handles(self) -> dict[str, Handle]:

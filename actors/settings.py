@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+
+from policies.embedding_policy import EmbeddingPolicy, embedding_policy
 
 PACKAGES: Final = ("records", "policies", "store", "memory", "actors", "experiments", "importers", "evaluation", "vrm")
 
@@ -24,15 +26,17 @@ class Settings:
     Attributes:
         ledger_dsn, runtime_dsn: the application roles' addresses.
         artifacts_url: the artifact store.
+        embedding: which model the embedder holds.
     """
 
     ledger_dsn: str
     runtime_dsn: str
     artifacts_url: str
+    embedding: EmbeddingPolicy = field(default_factory=embedding_policy)
 
     def actor_name(self, role: str) -> str:
         """Return the name under which an actor of this installation is found."""
-        key = f"{self.ledger_dsn}\n{self.runtime_dsn}\n{self.artifacts_url}"
+        key = f"{self.ledger_dsn}\n{self.runtime_dsn}\n{self.artifacts_url}\n{self.embedding.identity.digest}"
         return f"{role}@{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
     def holder(self, role: str) -> str:

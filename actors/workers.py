@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 import ray
@@ -12,14 +13,17 @@ import ray
 from actors.settings import Settings, code_digest, now
 from memory.distillation.distiller import DistillationRequest
 from memory.distillation.pinned import PinnedDistillers
-from memory.index.embedding import Embedder, SentenceTransformerEmbedder
+from memory.index.ahead import AheadEmbedder, EagerEmbedder
+from memory.index.embedding import Embedder, ModelSettings, SentenceTransformerEmbedder
 from memory.recall.context import Recall
+from memory.recall.document import query_text
 from memory.recall.loaded import LoadedInput, UnusableInput
 from memory.recall.retriever import DecisionPointRetriever
 from memory.tokens import Tokenizer
 from policies.retrieval_policy import retrieval_policy, shipped_policies
 from records.appends import Proposal
 from records.decisions import BlockedProposal, DecisionIntent, RecallRequest
+from records.errors import UnavailableError
 from records.ids import RecallInputId
 from store.artifacts import ArtifactStore
 from store.ledger.postgres import PostgresLedger
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Asked = tuple[DecisionIntent, RecallRequest]
+_KEPT: Final = 2
 
 
 class DistillationWorkerActor:
@@ -48,30 +53,63 @@ class DistillationWorkerActor:
         return code_digest()
 
 
-class RetrieverReplicaActor:
-    """A loaded Recall Input that answers requests; the index lies in shared memory, once per node."""
+class Readiness(NamedTuple):
+    """What a replica says of itself.
 
-    def __init__(self, settings: Settings, embedder: Embedder) -> None:
+    Attributes:
+        state: `idle` before anything was loaded, `loading` until what was asked for is loaded and warm, `ready` then.
+        recall_input_id: what is loaded or being loaded.
+    """
+
+    state: Literal["idle", "loading", "ready"]
+    recall_input_id: RecallInputId | None
+
+
+class RetrieverReplicaActor:
+    """Loaded Recall Inputs that answer requests; an index lies in memory that all replicas of a node share."""
+
+    def __init__(self, settings: Settings, embedder: EagerEmbedder) -> None:
         """Open the stores to read; `embedder` is the one process that holds the model."""
+        self._embedder, self._tokenizer = AheadEmbedder(embedder), Tokenizer()
         self._retriever = DecisionPointRetriever(
             PostgresLedger(settings.ledger_dsn, "retriever"),
             ArtifactStore(settings.artifacts_url),
-            embedder,
-            Tokenizer(),
+            self._embedder,
+            self._tokenizer,
             retrieval_policy(),
             also=shipped_policies(),
         )
         self._loaded: dict[RecallInputId, LoadedInput | UnusableInput] = {}
+        self._standing = Readiness("idle", None)
 
     @ray.method
-    def load(self, recall_input_id: RecallInputId, index: NDArray[np.uint8]) -> None:
-        """Load a Recall Input whose index bytes are given; the array is used in place, and verified."""
-        self._loaded = {recall_input_id: self._retriever.load(recall_input_id, index.data)}
+    def load(self, recall_input_id: RecallInputId, index: NDArray[np.uint8] | None) -> Readiness:
+        """Load a Recall Input, verify it, and use once all that a request uses.
 
-    @ray.method
+        Args:
+            recall_input_id: which input.
+            index: its index bytes, which are used in place; None to map them from the artifact store.
+        """
+        self._standing = Readiness("loading", recall_input_id)
+        known = self._retriever.load(recall_input_id, None if index is None else index.data)
+        if isinstance(known, LoadedInput):
+            self._warm(known)
+        self._keep(recall_input_id, known)
+        self._standing = Readiness("ready", recall_input_id)
+        return self._standing
+
+    @ray.method(max_task_retries=0)  # the pool has somebody else at hand, who answers before this one is back
     def propose(self, asked: Sequence[Asked]) -> list[Recall | BlockedProposal]:
         """Return one complete proposal per request, in order."""
-        return [self._retriever.propose(intent, request, self._input(request), now=now()) for intent, request in asked]
+        with self._embedder.ahead([query_text(request) for _, request in asked]):
+            return [
+                self._retriever.propose(intent, request, self._input(request), now=now()) for intent, request in asked
+            ]
+
+    @ray.method(concurrency_group="health")
+    def readiness(self) -> Readiness:
+        """Return how far this replica is, also while it loads or answers."""
+        return self._standing
 
     @ray.method(concurrency_group="health")
     def version(self) -> str:
@@ -80,11 +118,24 @@ class RetrieverReplicaActor:
 
     def _input(self, request: RecallRequest) -> LoadedInput | UnusableInput:
         """Return the loaded input; one that was not handed over, as after a restart, is read from the store."""
-        known = self._loaded.get(request.recall_input_id)
-        if known is None:
-            known = self._retriever.load(request.recall_input_id)
-            self._loaded = {request.recall_input_id: known}
-        return known
+        if request.recall_input_id not in self._loaded:
+            self.load(request.recall_input_id, None)
+        return self._loaded[request.recall_input_id]
+
+    def _keep(self, recall_input_id: RecallInputId, known: LoadedInput | UnusableInput) -> None:
+        """Remember an input as the newest; of older ones a few are kept, for arms that take turns."""
+        self._loaded.pop(recall_input_id, None)
+        self._loaded[recall_input_id] = known
+        while len(self._loaded) > _KEPT:
+            del self._loaded[next(iter(self._loaded))]
+
+    def _warm(self, known: LoadedInput) -> None:
+        index, text = known.index, "warm"
+        self._tokenizer.count(text)
+        index.standing.foremost(np.arange(index.search.size), 1)
+        index.search.lexical(text, limit=1)
+        with suppress(UnavailableError):  # without the model a request says what comes of it
+            index.search.semantic(self._embedder.embed([text], kind="query")[0], limit=1)
 
 
 class EmbedderActor:
@@ -96,12 +147,17 @@ class EmbedderActor:
 
     @cached_property
     def _embedder(self) -> Embedder:
-        return SentenceTransformerEmbedder()
+        return SentenceTransformerEmbedder(ModelSettings.of(self._settings.embedding))
 
     @ray.method
-    def identity(self) -> tuple[str, int]:
-        """Return the embedder's id and its number of dimensions."""
-        return self._embedder.id, self._embedder.dimensions
+    def identity(self) -> str:
+        """Return the embedder's id; weights that may not be loaded have one too."""
+        return self._embedder.id
+
+    @ray.method
+    def width(self) -> int:
+        """Return the number of dimensions."""
+        return self._embedder.dimensions
 
     @ray.method
     def embed(self, texts: Sequence[str], kind: str) -> NDArray[np.float32]:

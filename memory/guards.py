@@ -17,7 +17,7 @@ from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, g
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
 from policies.manipulation import manipulation_check
-from records.appends import Append, Head, StoredRecord
+from records.appends import Append, Head
 from records.base import Record
 from records.decisions import DecisionIntent, RecallContext, memory_binding
 from records.errors import IllegalTransitionError, IntegrityError

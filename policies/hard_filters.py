@@ -25,6 +25,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Self
 
 import numpy as np
@@ -61,7 +62,7 @@ FILTER_FIELDS: Final = (
 """The columns that filters read of rules."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Column:
     """One field of every row.
 
@@ -83,12 +84,22 @@ class Column:
 
     def allows(self, wanted: str | None) -> Mask:
         """Return which rows leave the field open or hold exactly `wanted`; None is held by no row."""
-        return np.asarray((self.codes == UNCONSTRAINED) | self.holds(() if wanted is None else (wanted,)))
+        held = self.holds(() if wanted is None else (wanted,))
+        return np.asarray((self.codes == UNCONSTRAINED) | held) if self.has_open else held
+
+    @cached_property
+    def has_open(self) -> bool:
+        """Whether any row leaves the field open."""
+        return bool((self.codes == UNCONSTRAINED).any())
 
     def holds(self, wanted: Iterable[str]) -> Mask:
         """Return which rows hold one of the values."""
         chosen = np.zeros(len(self.values) + 1, dtype=np.bool_)  # the last one is what UNCONSTRAINED points at
         chosen[[at for at in map(self._place, wanted) if at is not None]] = True
+        if not chosen.any():
+            return np.zeros(self.codes.size, dtype=np.bool_)
+        if chosen[:-1].all() and not self.has_open:  # a field that is the same everywhere need not be read row by row
+            return np.ones(self.codes.size, dtype=np.bool_)
         return np.asarray(chosen[self.codes])
 
     def exactly(self, wanted: str | None) -> Mask:

@@ -18,7 +18,8 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -31,6 +32,7 @@ DIGEST_PATTERN: Final = r"^[0-9a-f]{64}$"
 _DIGEST = re.compile(DIGEST_PATTERN)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_NUL: Final = b"\\u0000"
+_PART: Final = 4096  # items of a long list that are made canonical at a time
 _BEYOND_BMP = re.compile(rb"[\xf0-\xf4]")
 
 Json = Any  # strict JSON; `canonical_bytes` proves it
@@ -123,6 +125,18 @@ def digest_bytes(data: bytes) -> str:
 def domain_digest(noun: str, projection: object) -> str:
     """Return the digest of a projection under the domain of its noun."""
     return domain_digest_bytes(noun, canonical_bytes(projection))
+
+
+def domain_digest_list(noun: str, items: Iterable[object]) -> str:
+    """Return `domain_digest(noun, list(items))`; the list may be long, for it is never held as a whole."""
+    digest = hashlib.sha256(f"vrm/{noun}/v1".encode("ascii") + b"\0[")
+    remaining = iter(items)
+    comma = b""
+    while part := list(islice(remaining, _PART)):
+        digest.update(comma + canonical_bytes(part)[1:-1])
+        comma = b","
+    digest.update(b"]")
+    return digest.hexdigest()
 
 
 def domain_digest_bytes(noun: str, data: bytes) -> str:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from actors.cluster import ClusterInfo, attach, connect, start_local
 from actors.handles import Owners, owners_of
 from actors.settings import Settings
+from policies.embedding_policy import EmbeddingPolicy, embedding_policy
+from policies.loading import load_policy
 from records.errors import InvalidInputError, UnavailableError
 from store.artifacts import ArtifactStore
 from store.database import address_of
@@ -134,16 +136,33 @@ def start_cluster(home: Home, *, dashboard: bool = False, environ: Mapping[str, 
     return found or start_local(home.ray, os.cpu_count() or 1, temp=home.ray_temp, dashboard=dashboard)
 
 
+def embedding(environ: Mapping[str, str] | None = None) -> EmbeddingPolicy:
+    """Return the Embedding Policy of an installation: the file that `VRM_EMBEDDING_POLICY` names, or the packaged one.
+
+    Raises:
+        InvalidInputError: the file cannot be read, or it is no such policy.
+    """
+    path = (os.environ if environ is None else environ).get("VRM_EMBEDDING_POLICY", "")
+    if not path:
+        return embedding_policy()
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError("VRM_EMBEDDING_POLICY", path, f"Give a policy file: {error}") from error
+    return load_policy(EmbeddingPolicy, text, path)
+
+
 def owners(opened: Stores, info: ClusterInfo | None) -> Owners:
     """Connect to a cluster and return the actors of this installation; each is found or created when first called.
 
     Raises:
         UnavailableError: there is no cluster, or it does not answer.
+        InvalidInputError: the Embedding Policy cannot be used.
     """
     if info is None:
         raise UnavailableError("ray", "no cluster runs", "Start one with `vrm up`, or set RAY_ADDRESS.")
     connect(info)
-    return owners_of(Settings(opened.urls.ledger_app, opened.urls.runtime_app, opened.artifacts.url))
+    return owners_of(Settings(opened.urls.ledger_app, opened.urls.runtime_app, opened.artifacts.url, embedding()))
 
 
 def _refuse_one_database(urls: DatabaseUrls) -> None:

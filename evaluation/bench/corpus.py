@@ -129,9 +129,16 @@ def bundle(number: int) -> tuple[Record, ...]:
     )
 
 
-def rule(number: int, snapshot: EvidenceSnapshotId) -> tuple[KnowledgeCandidate, MemoryRecord]:
-    """Return a candidate and the rule that it became; every number has a scope variant of its own."""
-    shared = _content(number)
+def rule(number: int, snapshot: EvidenceSnapshotId, crowd: int = 0) -> tuple[KnowledgeCandidate, MemoryRecord]:
+    """Return a candidate and the rule that it became; every number has a scope variant of its own.
+
+    Args:
+        number: which rule.
+        snapshot: what it rests on.
+        crowd: rules below this number are all about the first task, so that one request may see them all; they differ
+            in mechanism and wording. The others are spread over tasks, as many on each as there are contrasts.
+    """
+    shared = _content(number, crowd)
     policy = distillation_policy().identity
     family = family_id(SPACE, shared["target"], METRIC.name, shared["mechanism"])
     variant = scope_variant_id(SPACE, family, shared["scope"], shared["target"])
@@ -151,7 +158,7 @@ def rule(number: int, snapshot: EvidenceSnapshotId) -> tuple[KnowledgeCandidate,
         scope_variant_id=variant,
         prior_memory_id=None,
         candidate_id=CandidateId(candidate.id),
-        scope_description=_subject(number).scope_description,
+        scope_description=_subject(number, crowd).scope_description,
         action=ActionKind.RECOMMEND,
         strength=_strength(number),
         distillation_policy=policy,
@@ -159,19 +166,20 @@ def rule(number: int, snapshot: EvidenceSnapshotId) -> tuple[KnowledgeCandidate,
     return candidate, record
 
 
-def _content(number: int) -> dict[str, Any]:
+def _content(number: int, crowd: int) -> dict[str, Any]:
     change = _change(number)
+    case = number // len(CATALOG.contrasts) if number < crowd else None
     return {
         "namespace": SPACE,
         "created_at": NOW,
-        "scope": rule_scope(_subject(number)),
+        "scope": rule_scope(_subject(number, crowd)),
         "target": DecisionTarget(
             decision_point=DecisionPoint.INTERVENTION,
             knob=Knob(name=change.knob, from_value=value_text(change.from_value), to_value=value_text(change.to_value)),
             catalog_digest=CATALOG.digest,
         ),
-        "mechanism": change.mechanism,
-        "claim": _claim(change),
+        "mechanism": change.mechanism if case is None else f"{change.mechanism}_{case}",
+        "claim": _claim(change) if case is None else f"{_claim(change)} Seen in {case_words(case)}.",
         "effect": _effect(number),
         "links": (),
     }
@@ -200,8 +208,15 @@ def _scope(number: int) -> tuple[TaskScopeId, str]:
     return subject.task_scope_id, subject.scope_description
 
 
-def _subject(number: int) -> TaskIdentity:
-    return task(number // len(CATALOG.contrasts))
+def case_words(number: int) -> str:
+    """Return a few made-up words, of which low numbers are common and high ones rare, as with real words."""
+    return " ".join(f"case{number % each}" for each in (7, 101, 1009))
+
+
+def _subject(number: int, crowd: int) -> TaskIdentity:
+    if number < crowd:
+        return task(0)
+    return task((number - crowd) // len(CATALOG.contrasts) + (1 if crowd else 0))
 
 
 def _change(number: int) -> Change:

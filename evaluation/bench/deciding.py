@@ -22,12 +22,13 @@ from evaluation.bench.server import Bench, carry_out
 from memory.commands import RunCommands
 from memory.coordinator import CommitCoordinator
 from memory.index.embedding import HashEmbedder
-from memory.ports import all_good
+from memory.ports import CoordinatorPort, all_good
 from memory.recall.context import Recall
 from memory.recall.retriever import DecisionPointRetriever
 from memory.run_owner import RunOwner
 from memory.spine import Spine
 from memory.tokens import Tokenizer
+from policies.catalog import Change
 from policies.planner import PlannerAnswer, PlannerQuestion, plan, planner_policy
 from policies.retrieval_policy import retrieval_policy
 from records.appends import Append, AppendReceipt, Proposal
@@ -70,7 +71,7 @@ class Decisions:
         composed = preparation.compose(HashEmbedder())
         self._runtime, self._artifacts = runtime, bench.artifacts
         owner = RunOwner(runtime, bench.ledger, bench.artifacts, now, "bench")
-        self._coordinator = CommitCoordinator(bench.ledger, runtime, bench.artifacts, "bench")
+        self._coordinator: CoordinatorPort = CommitCoordinator(bench.ledger, runtime, bench.artifacts, "bench")
         self._spine = Spine(bench.artifacts, owner, self._coordinator)
         bench.artifacts.publish_many([PROFILE.canonical, MANIFEST.canonical])
         RunCommands(runtime, bench.artifacts, owner, now).drive_run(_RUN, [SLOT])
@@ -119,18 +120,18 @@ class Decisions:
         )
         answer = plan(question, _PLANNER)
         answered = self._artifacts.publish(canonical_bytes(_envelope(intent, answer)))  # before anything is executed
-        return _outcome(intent, context, answer, answered, self._execute(answer))
+        return outcome_of(intent, context, answer, answered, self._execute(answer.change))
 
-    def _execute(self, answer: PlannerAnswer) -> tuple[HypothesisId, InterventionId]:
+    def _execute(self, change: Change | None) -> tuple[HypothesisId, InterventionId]:
         """Return hypothesis and intervention of the experiment; its evidence is appended once."""
-        if answer.change is None:
+        if change is None:
             raise IntegrityError("benchmark decision", "no action", "The planner has nothing to do; report this.")
-        key = canonical_bytes([answer.change.knob, answer.change.to_value])
+        key = canonical_bytes([change.knob, change.to_value])
         if key not in self._executed:
-            number = CATALOG.contrasts.index(answer.change)
+            number = CATALOG.contrasts.index(change)
             records = corpus.bundle(number)
             self._artifacts.publish(str(number).encode())  # its predictions
-            carry_out(self._coordinator, [Append.direct(Transition.APPEND_EVIDENCE, "experiment", records)])
+            carry_out(self._coordinator, [Append.direct(Transition.APPEND_EVIDENCE, f"experiment:{number}", records)])
             (hypothesis,) = (each.id for each in records if isinstance(each, Hypothesis))
             (intervention,) = (each.id for each in records if isinstance(each, Intervention))
             self._executed[key] = HypothesisId(hypothesis), InterventionId(intervention)
@@ -176,7 +177,7 @@ def _envelope(intent: DecisionIntent, answer: PlannerAnswer) -> dict[str, Any]:
     }
 
 
-def _outcome(
+def outcome_of(
     intent: DecisionIntent,
     context: RecallContext,
     answer: PlannerAnswer,

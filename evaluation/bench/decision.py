@@ -13,6 +13,7 @@ from typing import Final
 from evaluation.bench import corpus
 from evaluation.bench.corpus import CATALOG, CONTRACT, METRIC, NOW, SPACE
 from evaluation.bench.server import Bench
+from memory.evidence import TaskIdentity
 from memory.guards import GUARDS
 from memory.index.embedding import Embedder
 from memory.snapshots import (
@@ -93,8 +94,14 @@ class Preparation:
         self._epoch = bench.ledger.claim("commit-coordinator/0", "bench")
         self._grants = 0
 
-    def fill(self, rules: int, told: Callable[[int, int], None]) -> None:
-        """Append contract and rules, each rule active under a scope variant of its own; `told` how many are in."""
+    def fill(self, rules: int, told: Callable[[int, int], None], crowd: int = 0) -> None:
+        """Append contract and rules, each rule active under a scope variant of its own.
+
+        Args:
+            rules: how many.
+            told: called with how many are in.
+            crowd: how many of them are about the first task.
+        """
         self._direct(Transition.APPEND_EVIDENCE, "contract", CONTRACT)
         builder = EvidenceSnapshotBuilder(distillation_policy())
         with self._ledger.reading() as reader:
@@ -102,7 +109,9 @@ class Preparation:
         self._direct(Transition.CAPTURE_SNAPSHOT, capture_key(operation), frozen, operation)
         snapshot = EvidenceSnapshotId(frozen.id)
         for start in range(0, rules, _RULES_A_COMMIT):
-            made = [corpus.rule(number, snapshot) for number in range(start, min(start + _RULES_A_COMMIT, rules))]
+            made = [
+                corpus.rule(number, snapshot, crowd) for number in range(start, min(start + _RULES_A_COMMIT, rules))
+            ]
             records = [part for candidate, rule in made for part in (candidate, rule, _promotion(rule, snapshot))]
             self._granted(Transition.COMMIT_DISTILLATION, Authority.NORMAL, *records)
             told(start + len(made), rules)
@@ -184,9 +193,9 @@ def contract_view() -> DecisionContractView:
     )
 
 
-def intent_of(run_id: RunId, number: int = 0) -> DecisionIntent:
-    """Return decision `number` of a Run; all are about the first task."""
-    subject = corpus.task(0)
+def intent_of(run_id: RunId, number: int = 0, subject: TaskIdentity | None = None) -> DecisionIntent:
+    """Return decision `number` of a Run; `subject` is the task that it is about, by default the first one."""
+    subject = subject or corpus.task(0)
     actions = open_actions(CATALOG, CATALOG.baseline, frozenset())
     return DecisionIntent(
         namespace=SPACE,
@@ -216,9 +225,11 @@ def intent_of(run_id: RunId, number: int = 0) -> DecisionIntent:
     )
 
 
-def request_of(intent: DecisionIntent, recall_input: RecallInputId) -> RecallRequest:
-    """Return what a decision asks of memory."""
-    subject = corpus.task(0)
+def request_of(
+    intent: DecisionIntent, recall_input: RecallInputId, subject: TaskIdentity | None = None, words: str = ""
+) -> RecallRequest:
+    """Return what a decision about `subject` asks of memory, in words that may be its own."""
+    subject = subject or corpus.task(0)
     return RecallRequest(
         intent_id=IntentId(intent.id),
         recall_input_id=recall_input,
@@ -236,5 +247,5 @@ def request_of(intent: DecisionIntent, recall_input: RecallInputId) -> RecallReq
         prior_observation=None,
         no_prior_observation_reason="first_decision",
         allowed_actions=open_actions(CATALOG, CATALOG.baseline, frozenset()),
-        query=f"what raises {METRIC.name} on a task with {subject.scope_description}",
+        query=f"what raises {METRIC.name} on a task with {subject.scope_description} {words}".rstrip(),
     )

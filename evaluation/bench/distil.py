@@ -16,25 +16,20 @@ How time is divided:
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from actors.cluster import connect, disconnect, start_local
-from actors.cluster import stop as stop_cluster
 from actors.handles import DistillerPool, Owners, owners_of
 from actors.settings import Settings
 from evaluation.bench import corpus, studies
 from evaluation.bench.bulk import Crew, Sweep
+from evaluation.bench.cluster import PATIENCE_SECONDS, own_cluster
 from evaluation.bench.corpus import SPACE
 from evaluation.bench.measuring import machine, significant
 from evaluation.bench.protocol import write_transactions
@@ -55,7 +50,6 @@ DEFAULT_EXPERIENCES: Final = 10_000
 LEAST: Final = studies.TRIALS
 SMALL: Final = 1000
 """Experiences of the sweeps with one and with two workers, if not fewer were asked for."""
-_PATIENCE_SECONDS: Final = 180.0
 """How long Ray may take to start, and a session to end, on a busy machine."""
 
 MEANING: Final = {
@@ -99,7 +93,7 @@ def bench_distil(experiences: int, told: Progress = lambda _what, _done, _total:
     if experiences < LEAST:
         raise InvalidInputError("experiences", experiences, f"Give at least {LEAST}.")
     small = min(experiences, SMALL)
-    with _cluster():
+    with own_cluster():
         one = _measured(small, told, workers=1)
         two = _measured(small, told)
         asked = _measured(experiences, told, check=True)
@@ -218,20 +212,6 @@ def _rounded(values: dict[str, float]) -> dict[str, float]:
 
 
 @contextmanager
-def _cluster() -> Iterator[None]:
-    """Start a Ray of our own and connect to it; it is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="vrm-bench-"))
-    os.environ.setdefault("RAY_worker_niceness", "0")  # at Ray's own 15 owners starve on a busy machine
-    try:
-        connect(start_local(folder / "ray", os.cpu_count() or 1, temp=folder / "r", wait_seconds=_PATIENCE_SECONDS))
-        yield
-    finally:
-        disconnect()
-        stop_cluster(folder / "ray")
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
 def _owners(settings: Settings) -> Iterator[Owners]:
     owners = owners_of(settings)
     try:
@@ -262,7 +242,7 @@ def _settled_seconds(admin: Connection) -> float:
         row = admin.execute(left).fetchone()
         return row is None or int(row[0]) > 0
 
-    Retrying(retry=retry_if_result(bool), stop=stop_after_delay(_PATIENCE_SECONDS), wait=wait_fixed(0.1))(are_left)
+    Retrying(retry=retry_if_result(bool), stop=stop_after_delay(PATIENCE_SECONDS), wait=wait_fixed(0.1))(are_left)
     return _active_seconds(admin)
 
 

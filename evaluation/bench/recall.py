@@ -1,203 +1,120 @@
-"""The recall benchmark: exact search and whole proposals against plain libraries and against memory bandwidth.
+"""The recall benchmark: whole requests, replays, search, builds, memory, and what others do; each part alone or all.
 
-Sizes are measured on vectors by feature hashing, which have no meaning and are named so: how long a scan takes does not
-depend on what the numbers say. What the real model costs is measured on a few texts, where it is installed.
+Parts, in the order in which they run:
+
+    kernels     search and a proposal in one process, against plain libraries, on a small store
+    search      the search of all rows against memory bandwidth
+    build       how the time of a build grows
+    memory      the most memory that building and searching takes, in a process of its own
+    requests    requests from question to settled outcome through real actors, against their floor
+    replay      the same recalls on another replica, with other threads, by a rebuilt index
+    peer        searches a second beside another system on the same server
+
+The last three share a store, whose filling is what takes longest.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from statistics import median
 from typing import Any, Final
 
-import bm25s
-import numpy as np
-from numpy.typing import NDArray
+from evaluation.bench.cluster import own_cluster
+from evaluation.bench.measuring import machine
+from evaluation.bench.recall_kernels import measure_kernels
+from evaluation.bench.recall_peer import measure_peer
+from evaluation.bench.recall_replay import measure_replay
+from evaluation.bench.recall_requests import Scene, measure_requests
+from evaluation.bench.recall_scale import measure_growth, measure_memory, measure_search
+from evaluation.bench.server import throwaway, with_runtime
+from records.errors import InvalidInputError
 
-from evaluation.bench.corpus import CATALOG, METRIC, NOW, task
-from evaluation.bench.decision import Preparation, Prepared
-from evaluation.bench.measuring import (
-    Alternative,
-    Ratio,
-    Timings,
-    machine,
-    middles,
-    significant,
-    spread,
-    take_turns,
-    timed,
-)
-from evaluation.bench.server import Bench, throwaway
-from memory.index.embedding import NON_SEMANTIC, HashEmbedder, SentenceTransformerEmbedder
-from memory.index.lexical import K1, B, words
-from memory.recall.context import Recall
-from memory.recall.document import document_text
-from memory.recall.loaded import LoadedInput
-from memory.recall.memory_index import MemoryIndex
-from memory.recall.retriever import DecisionPointRetriever
-from memory.tokens import Tokenizer
-from policies.retrieval_policy import retrieval_policy
-from records.errors import IntegrityError, InvalidInputError, UnavailableError
-from records.knowledge import MemoryRecord
-
-LIMIT: Final = 50
-ROUNDS: Final = 5
+PARTS: Final = ("kernels", "search", "build", "memory", "requests", "replay", "peer")
+SHARED: Final = frozenset({"requests", "replay", "peer"})
+"""The parts that share a store."""
 DEFAULT_RECORDS: Final = 2000
+DEFAULT_REQUESTS: Final = 200
+DEFAULT_RECALLS: Final = 1000
+MEMORY_RECORDS: Final = 1_000_000
 _LEAST: Final = 100
-_SEARCHES: Final = 40
-_PROPOSALS: Final = 6
-_EMBEDDED: Final = 64
-_QUERIES: Final = 20
-_NO_MODEL: Final = {"real_model": None, "real_model_seconds_per_1000_texts": None, "query_embedding_ms": None}
+_KERNEL_RECORDS: Final = 2000
 
 MEANING: Final = {
-    "semantic_vs_float32_matmul": f"best {LIMIT} by exact integer scores, by float32 matrix times vector and partition",
+    "semantic_vs_float32_matmul": "best 50 by exact integer scores, by float32 matrix times vector and partition",
     "semantic_vs_memory_bandwidth": "the same search, by one sum over as many bytes as it reads",
-    "lexical_vs_bm25s": f"best {LIMIT} of the lexical index, by bm25s over the same words; both split the query",
+    "lexical_vs_bm25s": "best 50 of the lexical index, by bm25s over the same words; both split the query",
     "propose_vs_semantic_scan": "a whole proposal, from checks to rendered cards, by one semantic scan",
     "ratios": "p50 by p50 within a round, median of rounds; lower is better",
+    "search_vs_bandwidth": "best 50 of all rows, by the quicker of an integer sum and a float product of as many bytes",
+    "build_growth_2x": "time to build an index of all rules by that of half as many; 2 is linear",
+    "peak_rss_mb": "the most memory of a process that builds an index of memory_records rules, maps and searches it",
+    "p95_vs_floor": "95th percentile of a request, from question to settled outcome, by the median floor: its text "
+    "embedded alone and as many raw commits as a request makes (floor_commits); p50 and p99 likewise",
+    "p95_vs_floor_of_two_commits": "the same by a floor with two raw commits, one for each durable append",
+    "p95_vs_floor_by_kind": "many_rows: filters let three fifths of all rules through; few_rows: as many as contrasts",
+    "shares": "of a request's time: recall with its embedding, context, and outcome with the planner",
+    "replay_identical": "share of recalls that came back byte for byte from every repetition; 1 is wanted",
+    "throughput_vs_best_peer": "searches a second (filters, three lists, fusion) by those of `peer`; higher is better",
 }
 
 Progress = Callable[[str, int, int], None]
 
 
 def bench_recall(
-    records: int, told: Progress = lambda _what, _done, _total: None, *, real_model: bool = True
+    records: int,
+    told: Progress = lambda _what, _done, _total: None,
+    *,
+    parts: Sequence[str] = PARTS,
+    requests: int = DEFAULT_REQUESTS,
+    recalls: int = DEFAULT_RECALLS,
+    memory_records: int = MEMORY_RECORDS,
+    real_model: bool = True,
 ) -> dict[str, Any]:
     """Measure and return the report as JSON values.
 
     Args:
-        records: rules in the store.
+        records: rules in the store and in the index.
         told: what is done, how far, of how much.
-        real_model: whether to load and time the real model, if it is installed.
+        parts: what to measure.
+        requests: requests that are timed.
+        recalls: recalls that are repeated.
+        memory_records: rules of the index whose memory is measured.
+        real_model: whether to use the real model; without it there are no requests, replays and peer.
 
     Raises:
-        InvalidInputError: fewer than a hundred records.
-        IntegrityError: the decision got no context, so nothing was measured.
-        UnavailableError: no server can be started here.
+        InvalidInputError: fewer than a hundred records, or a part that is none.
+        IntegrityError: a request got no cards or was refused, so nothing was measured.
+        UnavailableError: no server or cluster can be started here, or the model is not installed.
     """
     if records < _LEAST:
         raise InvalidInputError("records", records, f"Give at least {_LEAST}.")
-    with throwaway() as bench:
-        run, build = _prepared_run(bench, records, told)
-        timings = take_turns(run.alternatives(), ROUNDS, lambda done, total: told("rounds of searches", done, total))
-        ratios = _ratios(timings)
-        return {
-            "benchmark": "recall",
-            **middles(ratios),
-            "spread": spread(ratios),
-            **(_real_model(run.texts[:_EMBEDDED], told) if real_model else _NO_MODEL),
-            "index": NON_SEMANTIC,
-            "index_seconds_per_1000": {NON_SEMANTIC: significant(build / records * 1000)},
-            "records": records,
-            "limit": LIMIT,
-            "rounds": ROUNDS,
-            "absolute": {name: found.summary() for name, found in timings.items()},
-            "settings": bench.settings(),
-            "machine": machine(),
-            "meaning": MEANING,
-        }
-
-
-def _prepared_run(bench: Bench, records: int, told: Progress) -> tuple[_Run, float]:
-    """Fill the store and return what is measured, with the seconds from snapshot to usable index."""
-    preparation = Preparation(bench)
-    preparation.fill(records, lambda done, total: told("rules", done, total))
-    embedder = HashEmbedder()
-    begun = time.perf_counter()
-    prepared = preparation.decide(embedder)
-    build = time.perf_counter() - begun
-    return _Run(bench, prepared, embedder), build
-
-
-class _Run:
-    def __init__(self, bench: Bench, prepared: Prepared, embedder: HashEmbedder) -> None:
-        self._prepared = prepared
-        self._index = MemoryIndex.from_bytes(prepared.index).search
-        self._retriever = DecisionPointRetriever(
-            bench.ledger, bench.artifacts, embedder, Tokenizer(), retrieval_policy(), test_index=True
-        )
-        loaded = self._retriever.load(prepared.recall_input_id)
-        if not isinstance(loaded, LoadedInput):
-            raise IntegrityError("benchmark store", "unusable recall input", "The figures would be worth nothing.")
-        self._loaded = loaded
-        self.texts = _texts(bench, self._index.ids)
-        self._matrix = embedder.embed(self.texts)
-        self._queries = [_query(number) for number in range(_QUERIES)]
-        self._vectors = embedder.embed(self._queries, kind="query")
-        self._bytes = np.zeros(self._index.size * embedder.dimensions // 8, dtype=np.uint64)
-        self._library = bm25s.BM25(k1=K1, b=B, method="lucene")
-        self._library.index([words(text) for text in self.texts], show_progress=False)
-
-    def alternatives(self) -> list[Alternative]:
-        limit = min(LIMIT, self._index.size)
-        return [
-            Alternative(name="semantic", act=self._semantic, repeats=_SEARCHES),
-            Alternative(name="float32_matmul", act=self._matmul, repeats=_SEARCHES),
-            Alternative(name="memory_bandwidth", act=lambda _at: self._bytes.sum(), repeats=_SEARCHES),
-            Alternative(name="lexical", act=self._lexical, repeats=_SEARCHES),
-            Alternative(name="bm25s", act=lambda at: self._bm25s(at, limit), repeats=_SEARCHES),
-            Alternative(name="propose", act=self._propose, repeats=_PROPOSALS),
-        ]
-
-    def _semantic(self, number: int) -> None:
-        self._index.semantic(self._vectors[number % _QUERIES], limit=LIMIT)
-
-    def _matmul(self, number: int) -> NDArray[np.intp]:
-        found = self._matrix @ self._vectors[number % _QUERIES]
-        kept = np.argpartition(-found, LIMIT)[:LIMIT]
-        return kept[np.argsort(-found[kept])]
-
-    def _lexical(self, number: int) -> None:
-        self._index.lexical(self._queries[number % _QUERIES], limit=LIMIT)
-
-    def _bm25s(self, number: int, limit: int) -> None:
-        query = [words(self._queries[number % _QUERIES])]
-        self._library.retrieve(query, k=limit, show_progress=False)
-
-    def _propose(self, _number: int) -> None:
-        answer = self._retriever.propose(self._prepared.intent, self._prepared.request, self._loaded, now=NOW)
-        if not isinstance(answer, Recall) or not answer.context.items:
-            raise IntegrityError("benchmark request", type(answer).__name__, "It got no cards; report this.")
-
-
-def _ratios(timings: dict[str, Timings]) -> dict[str, Ratio | None]:
-    pairs = {
-        "semantic_vs_float32_matmul": ("semantic", "float32_matmul"),
-        "semantic_vs_memory_bandwidth": ("semantic", "memory_bandwidth"),
-        "lexical_vs_bm25s": ("lexical", "bm25s"),
-        "propose_vs_semantic_scan": ("propose", "semantic"),
+    unknown = sorted(set(parts) - set(PARTS))
+    if unknown or not parts:
+        raise InvalidInputError("parts", ", ".join(unknown), f"Give some of {', '.join(PARTS)}.")
+    parts = [each for each in PARTS if each in parts and (real_model or each not in SHARED)]
+    found: dict[str, Any] = {"benchmark": "recall", "records": records, "parts": parts}
+    alone: dict[str, Callable[[], dict[str, Any]]] = {
+        "kernels": lambda: measure_kernels(min(records, _KERNEL_RECORDS), told, real_model=real_model),
+        "search": lambda: measure_search(records, told),
+        "build": lambda: measure_growth(records, told),
+        "memory": lambda: measure_memory(memory_records),
     }
-    return {name: Ratio.of(timings[one].middles, timings[other].middles) for name, (one, other) in pairs.items()}
+    for part, measure in alone.items():
+        if part in parts:
+            found |= measure()
+    if SHARED & set(parts):
+        found |= _on_a_store(records, parts, told, requests, recalls)
+    return found | {"machine": machine(), "meaning": MEANING}
 
 
-def _texts(bench: Bench, ids: Sequence[str]) -> list[str]:
-    stored = bench.ledger.get_many(ids)
-    records = (stored[each].load() for each in ids)
-    return [document_text(record) for record in records if isinstance(record, MemoryRecord)]
-
-
-def _query(number: int) -> str:
-    """Return the words of a decision about one knob on one kind of task."""
-    knob = sorted(CATALOG.knobs)[number % len(CATALOG.knobs)]
-    return f"what raises {METRIC.name} on a task with {task(number).scope_description}; is {knob} worth a change"
-
-
-def _real_model(texts: list[str], told: Progress) -> dict[str, Any]:
-    """Return what the real model costs on a few texts; None where it is not installed."""
-    embedder = SentenceTransformerEmbedder()
-    told("real model", 0, 2)
-    try:
-        embedder.embed(texts[:1])  # loads it
-    except UnavailableError:
-        return _NO_MODEL
-    told("real model", 1, 2)
-    passages, _ = timed(embedder.embed, texts)
-    queries = [timed(lambda text: embedder.embed([text], kind="query"), _query(at))[0] for at in range(_QUERIES)]
-    told("real model", 2, 2)
-    return {
-        "real_model": embedder.id.partition("@")[0],
-        "real_model_seconds_per_1000_texts": significant(passages / len(texts) * 1000),
-        "query_embedding_ms": significant(median(queries) * 1e3),
-    }
+def _on_a_store(records: int, parts: Sequence[str], told: Progress, requests: int, recalls: int) -> dict[str, Any]:
+    """Measure the parts that share a store."""
+    with own_cluster(), throwaway() as bench, with_runtime(bench) as runtime:
+        scene = Scene(bench, runtime, records, told)
+        found: dict[str, Any] = {"compose_seconds": scene.index_seconds, "settings": bench.settings()}
+        if "requests" in parts:
+            found |= measure_requests(scene, requests, lambda done, total: told("requests", done, total))
+        if "replay" in parts:
+            found |= measure_replay(scene, recalls, lambda done, total: told("replays", done, total))
+        if "peer" in parts:
+            found |= measure_peer(scene, lambda done, total: told("peer", done, total))
+    return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from memory.coordinator import CommitCoordinator
+from memory.ports import CoordinatorPort
 from records.appends import Append, AppendReceipt
 from records.errors import VrmError
 from store.artifacts import ArtifactStore
@@ -47,7 +47,7 @@ class Bench:
         return {name: str(row[0]) for name, row in shown.items() if row is not None}
 
 
-def carry_out(coordinator: CommitCoordinator, appends: Sequence[Append]) -> list[AppendReceipt]:
+def carry_out(coordinator: CoordinatorPort, appends: Sequence[Append]) -> list[AppendReceipt]:
     """Append directly, in one group, and return the receipts; in a benchmark no append may be refused.
 
     Raises:

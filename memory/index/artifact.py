@@ -7,6 +7,7 @@ Rules kept here (specification section 14, VRM-O01):
 - documents lie in id order; row numbers are positions in it;
 - search is exact. The caller's hard filters choose rows first, and only those rows are scored and returned; the score
   of a row does not depend on which other rows were chosen, for word statistics cover the whole index;
+- building keeps numbers and ids, never a text: what a million documents take is what their index takes;
 - loading checks every byte and every array, copies nothing and writes nothing, so a thousand readers can share one
   buffer; what does not hold is an `IntegrityError` that names the part;
 - an index is only read by the code that would build the same one: another schema, word rule or scoring rule is refused.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final, Self
 
 import numpy as np
@@ -27,11 +29,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memory.index.embedding import Embedder
 from memory.index.framing import Buffer, Frame, pack, unpack, view_of
-from memory.index.lexical import LEXICAL_VERSION, WORDS_VERSION, Postings
+from memory.index.lexical import LEXICAL_VERSION, WORDS_VERSION, Postings, PostingsBuilder
 from memory.index.packed import PackedTexts
 from memory.index.ranking import SCORE_BITS, Hit, Rows, best, select_rows
-from memory.index.vectors import LEVELS, MULTIPLIER_BITS, Quantised, quantise, scores
-from records.canonical import DIGEST_PATTERN, digest_bytes, domain_digest
+from memory.index.vectors import LEVELS, MULTIPLIER_BITS, Quantised, nearest, quantise
+from records.canonical import DIGEST_PATTERN, digest_bytes, domain_digest, domain_digest_list
 from records.errors import IntegrityError, InvalidInputError, NotFoundError
 
 INDEX_SCHEMA: Final = "vrm-index/1"
@@ -39,6 +41,7 @@ BUILD_TOOL: Final = "vrm-index-build/1"
 SEMANTIC_VERSION: Final = f"exact-int8/1+levels={LEVELS}+multiplier-bits={MULTIPLIER_BITS}+bits={SCORE_BITS}"
 _REBUILD: Final = "Build the index again from its snapshot with this release."
 _DIGEST_BYTES: Final = 32
+_EMBEDDED_AT_ONCE: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +93,13 @@ class IndexArtifact:
         data: its bytes, to be kept under their digest.
         digest: SHA-256 of `data`.
         identity: what built it.
-        members: (document id, SHA-256 of its text), in row order.
-        members_digest: digest of `members`.
+        members_digest: digest of (document id, SHA-256 of its text), in row order.
         vector_digest: digest of codes, multipliers and dimensions.
     """
 
     data: bytes
     digest: str
     identity: IndexIdentity
-    members: tuple[tuple[str, str], ...]
     members_digest: str
     vector_digest: str
 
@@ -111,24 +112,79 @@ def build_index(documents: Iterable[IndexDocument], embedder: Embedder) -> Index
             returned something other than one finite unit vector a text.
         UnavailableError: the embedder cannot be used.
     """
-    ordered = sorted(documents, key=lambda document: document.id)
-    members = _members(ordered)
-    identity = IndexIdentity(embedder_id=embedder.id, dimensions=embedder.dimensions)
-    postings = Postings.build([document.text for document in ordered])
-    vectors = embedder.embed([document.text for document in ordered])
-    if vectors.shape != (len(ordered), identity.dimensions):
-        expected = f"{len(ordered)} vectors of {identity.dimensions} dimensions are expected."
-        raise InvalidInputError("embedder", f"shape {vectors.shape}", expected)
-    quantised = quantise(vectors)
-    parts = _parts(members, postings, quantised)
-    meta = _Meta(
-        identity=identity,
-        members_digest=_members_digest(members),
-        size=len(ordered),
-        vector_digest=_vector_digest(quantised),
-    )
-    data = pack(meta.model_dump(), parts)
-    return IndexArtifact(data, digest_bytes(data), identity, tuple(members), meta.members_digest, meta.vector_digest)
+    builder = IndexBuilder(embedder)
+    for document in documents:
+        builder.add(document)
+    return builder.finish()
+
+
+class IndexBuilder:
+    """Takes documents one by one, in any order."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        """Begin without documents; `embedder` is asked for some texts at a time."""
+        self._embedder = embedder
+        self._ids: list[str] = []
+        self._digests = bytearray()
+        self._postings = PostingsBuilder()
+        self._waiting: list[str] = []
+        self._vectors: list[Quantised] = []
+
+    def add(self, document: IndexDocument) -> None:
+        """Take a document.
+
+        Raises:
+            InvalidInputError: its id is empty, its text is not valid Unicode, or its vector is not one.
+            UnavailableError: the embedder cannot be used.
+        """
+        if not document.id:
+            raise InvalidInputError("document.id", "empty", "Give each document its canonical id.")
+        try:
+            self._digests += hashlib.sha256(document.text.encode()).digest()
+        except UnicodeEncodeError as error:
+            raise InvalidInputError(f"text of {document.id}", str(error), "Give valid Unicode text.") from error
+        self._ids.append(document.id)
+        self._postings.add(document.text)
+        self._waiting.append(document.text)
+        if len(self._waiting) == _EMBEDDED_AT_ONCE:
+            self._embed()
+
+    def finish(self) -> IndexArtifact:
+        """Return the index of what was added.
+
+        Raises:
+            InvalidInputError: an id was given twice, or a vector is not one.
+            UnavailableError: the embedder cannot be used.
+        """
+        self._embed()
+        order = np.array(sorted(range(len(self._ids)), key=self._ids.__getitem__), dtype=np.int64)
+        ids = [self._ids[at] for at in order]
+        double = next((one for one, other in pairwise(ids) if one == other), None)
+        if double is not None:
+            raise InvalidInputError("document.id", double, "Give each document once.")
+        rows = np.empty_like(order)
+        rows[order] = np.arange(order.size)
+        digests = np.frombuffer(bytes(self._digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES)[order]
+        identity = IndexIdentity(embedder_id=self._embedder.id, dimensions=self._embedder.dimensions)
+        codes, multipliers = (np.concatenate(groups)[order] for groups in zip(*self._vectors, strict=True))
+        quantised = Quantised(codes, multipliers)
+        meta = _Meta(
+            identity=identity,
+            members_digest=_members_digest(ids, digests),
+            size=len(ids),
+            vector_digest=_vector_digest(quantised),
+        )
+        data = pack(meta.model_dump(), _parts(PackedTexts.pack(ids), digests, self._postings.finish(rows), quantised))
+        return IndexArtifact(data, digest_bytes(data), identity, meta.members_digest, meta.vector_digest)
+
+    def _embed(self) -> None:
+        vectors = self._embedder.embed(self._waiting)
+        wanted = (len(self._waiting), self._embedder.dimensions)
+        if vectors.shape != wanted:
+            expected = f"{wanted[0]} vectors of {wanted[1]} dimensions are expected."
+            raise InvalidInputError("embedder", f"shape {vectors.shape}", expected)
+        self._vectors.append(quantise(vectors))
+        self._waiting.clear()
 
 
 class LoadedIndex:
@@ -229,8 +285,7 @@ class LoadedIndex:
             ValueError: a row is not in the index, or `limit` is negative.
         """
         chosen = None if rows is None else select_rows(rows, self.size)
-        matched, sums = self._postings.scores(query, chosen)
-        return self._hits(matched, sums, limit)
+        return self._hits(*self._postings.leading(query, chosen, limit), limit)
 
     def semantic(
         self, vector: NDArray[np.float32], rows: Sequence[int] | Rows | None = None, *, limit: int
@@ -249,12 +304,8 @@ class LoadedIndex:
         if vector.shape != (self.identity.dimensions,):
             wanted = f"Give one vector of {self.identity.dimensions} dimensions by {self.identity.embedder_id}."
             raise InvalidInputError("vector", f"shape {vector.shape}", wanted)
-        query = quantise(vector[np.newaxis, :])
-        if rows is None:
-            return self._hits(np.arange(self.size, dtype=np.int64), scores(self._quantised, query), limit)
-        chosen = select_rows(rows, self.size)
-        stored = Quantised(self._quantised.codes[chosen], self._quantised.multipliers[chosen])
-        return self._hits(chosen, scores(stored, query), limit)
+        chosen = None if rows is None else select_rows(rows, self.size)
+        return self._hits(*nearest(self._quantised, quantise(vector[np.newaxis, :]), chosen, limit), limit)
 
     def _hits(self, rows: Rows, found: NDArray[np.int64], limit: int) -> list[Hit]:
         order = best(found, rows, limit)
@@ -269,47 +320,35 @@ class LoadedIndex:
         for field, flaw in flaws.items():
             if flaw is not None:
                 raise IntegrityError(field, flaw, _REBUILD)
-        members = [(found, self.text_digest(row)) for row, found in enumerate(self._ids)]
-        if _members_digest(members) != self.members_digest:
+        if _members_digest(self._ids, self._texts) != self.members_digest:
             raise IntegrityError("index.members_digest", self.members_digest, f"The members differ. {_REBUILD}")
         if _vector_digest(self._quantised) != self.vector_digest:
             raise IntegrityError("index.vector_digest", self.vector_digest, f"The vectors differ. {_REBUILD}")
 
 
-def _members(ordered: Sequence[IndexDocument]) -> list[tuple[str, str]]:
-    members: list[tuple[str, str]] = []
-    for document in ordered:
-        if not document.id:
-            raise InvalidInputError("document.id", "empty", "Give each document its canonical id.")
-        if members and members[-1][0] == document.id:
-            raise InvalidInputError("document.id", document.id, "Give each document once.")
-        try:
-            members.append((document.id, digest_bytes(document.text.encode())))
-        except UnicodeEncodeError as error:
-            raise InvalidInputError(f"text of {document.id}", str(error), "Give valid Unicode text.") from error
-    return members
-
-
-def _members_digest(members: Sequence[tuple[str, str]]) -> str:
-    return domain_digest("memory-index-members", [list(member) for member in members])
+def _members_digest(ids: Iterable[str], digests: NDArray[np.uint8]) -> str:
+    """Return the digest of ids, in row order, with the SHA-256 of their texts, uint8, shape (n, 32)."""
+    whole, width = digests.tobytes().hex(), 2 * _DIGEST_BYTES
+    members = ([found, whole[width * row : width * (row + 1)]] for row, found in enumerate(ids))
+    return domain_digest_list("memory-index-members", members)
 
 
 def _vector_digest(quantised: Quantised) -> str:
     projection = {
-        "codes": digest_bytes(quantised.codes.tobytes()),
-        "multipliers": digest_bytes(quantised.multipliers.tobytes()),
+        "codes": hashlib.sha256(quantised.codes.reshape(-1).data).hexdigest(),
+        "multipliers": hashlib.sha256(quantised.multipliers.data).hexdigest(),
         "shape": list(quantised.codes.shape),
     }
     return domain_digest("memory-index-vectors", projection)
 
 
-def _parts(members: Sequence[tuple[str, str]], postings: Postings, quantised: Quantised) -> dict[str, NDArray[Any]]:
-    ids = PackedTexts.pack([found for found, _ in members])
-    digests = np.frombuffer(b"".join(bytes.fromhex(digest) for _, digest in members), dtype=np.uint8)
+def _parts(
+    ids: PackedTexts, digests: NDArray[np.uint8], postings: Postings, quantised: Quantised
+) -> dict[str, NDArray[Any]]:
     return {
         "ids": ids.blob,
         "id_starts": ids.starts,
-        "text_digests": digests.reshape(len(members), _DIGEST_BYTES),
+        "text_digests": digests,
         "terms": postings.terms.blob,
         "term_starts": postings.terms.starts,
         "posting_starts": postings.starts,

@@ -26,12 +26,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory.index.lexical import WORDS_VERSION, words
+from policies.embedding_policy import EmbeddingPolicy
 from records.canonical import canonical_bytes, digest_bytes
 from records.errors import InvalidInputError, UnavailableError
 
@@ -82,6 +83,16 @@ class ModelSettings:
     query_prompt: str = ""
     passage_prompt: str = ""
 
+    @classmethod
+    def of(cls, policy: EmbeddingPolicy) -> Self:
+        """Return the settings of the model that a policy names."""
+        return cls(
+            name=policy.model,
+            weights_sha256=policy.weights_sha256,
+            query_prompt=policy.query_prompt,
+            passage_prompt=policy.passage_prompt,
+        )
+
 
 class SentenceTransformerEmbedder:
     """A real model on the CPU; loads at first use and then serves one text at a time, from any thread."""
@@ -95,14 +106,17 @@ class SentenceTransformerEmbedder:
 
     @cached_property
     def id(self) -> str:
-        """Return the identity: model, digest of its files, libraries and prompts.
+        """Return the identity: model, digest of the files that are there, libraries and prompts.
+
+        Weights that were changed have another identity, so a search by an index of the pinned ones is refused as one
+        under another policy (`memory.recall.validation.check_embedder`), and not told as an embedder that failed.
 
         Raises:
-            UnavailableError: weights or libraries are missing, or the weights are not the pinned ones.
+            UnavailableError: weights or libraries are missing.
         """
         folder = _folder(self._settings.name)
         files = _file_digests(folder)
-        _check_weights(files, self._pin)
+        _weights(files)
         facts = {"files": files, "prompts": [self._settings.query_prompt, self._settings.passage_prompt]}
         given = self._settings.name.removeprefix("bundled:")
         label = folder.name if Path(given).expanduser().is_dir() else given  # a path of this machine is no identity
@@ -140,7 +154,8 @@ class SentenceTransformerEmbedder:
 
     @property
     def _pin(self) -> str | None:
-        return BUNDLED_WEIGHTS_SHA256 if self._settings.name == BUNDLED else self._settings.weights_sha256
+        own = BUNDLED_WEIGHTS_SHA256 if self._settings.name == BUNDLED else None
+        return self._settings.weights_sha256 or own
 
     @property
     def _model(self) -> Any:
@@ -149,8 +164,9 @@ class SentenceTransformerEmbedder:
 
     @cached_property
     def _loaded(self) -> Any:
-        _ = self.id  # the files are checked before a library parses them
-        return _load(_folder(self._settings.name), self._settings.threads)
+        folder = _folder(self._settings.name)
+        _check_weights(_file_digests(folder), self._pin)  # before a library parses them
+        return _load(folder, self._settings.threads)
 
 
 class HashEmbedder:
@@ -223,10 +239,15 @@ def _file_digests(folder: Path) -> dict[str, str]:
         raise UnavailableError("embedder.files", str(error), f"Make the files readable. {_INSTALL}") from error
 
 
-def _check_weights(files: dict[str, str], pin: str | None) -> None:
+def _weights(files: dict[str, str]) -> dict[str, str]:
     weights = {path: digest for path, digest in files.items() if path.endswith(".safetensors")}
     if not weights:
         raise UnavailableError("embedder.weights", "no safetensors file", f"Give a model in that form. {_INSTALL}")
+    return weights
+
+
+def _check_weights(files: dict[str, str], pin: str | None) -> None:
+    weights = _weights(files)
     if pin is not None and list(weights.values()) != [pin]:
         met = ", ".join(f"{path} {digest}" for path, digest in weights.items())
         raise UnavailableError("embedder.weights", met, f"One file of sha256 {pin} is expected. {_INSTALL}")

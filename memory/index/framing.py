@@ -76,7 +76,7 @@ class _Header(BaseModel):
 
 def pack(meta: Mapping[str, Any], parts: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the artifact of `meta` (JSON) and named arrays, in the order given."""
-    raw = {name: np.ascontiguousarray(array).tobytes() for name, array in parts.items()}
+    raw = {name: _raw(array) for name, array in parts.items()}
     offset = 0  # from the end of the header: its own length would otherwise depend on the numbers inside it
     described = []
     for name, array in parts.items():
@@ -90,8 +90,8 @@ def pack(meta: Mapping[str, Any], parts: Mapping[str, NDArray[Any]]) -> bytes:
     start = _aligned(_PREAMBLE.size + len(header))
     total = start + offset
     preamble = _PREAMBLE.pack(_MAGIC, len(header), total, hashlib.sha256(header).digest())
-    padded = [raw[name].ljust(_aligned(len(raw[name])), b"\0") for name in parts]
-    return b"".join([(preamble + header).ljust(start, b"\0"), *padded])
+    padded = [piece for each in raw.values() for piece in (each, bytes(-len(each) % _ALIGN))]
+    return b"".join([(preamble + header).ljust(start, b"\0"), *padded])  # the one copy that is made
 
 
 def unpack(buffer: Buffer) -> Frame:
@@ -117,6 +117,11 @@ def view_of(buffer: Buffer) -> memoryview:
     """Return a read-only view of the bytes of `buffer`, which is contiguous."""
     view = buffer.data if isinstance(buffer, np.ndarray) else memoryview(buffer)
     return (view if view.format == "B" else view.cast("B")).toreadonly()
+
+
+def _raw(array: NDArray[Any]) -> memoryview:
+    """Return the bytes of an array, in place where it is contiguous."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _read_header(view: memoryview) -> tuple[_Header, int]:

@@ -9,6 +9,8 @@ Rules kept here:
 - BM25 in the form of Lucene: idf = ln(1 + (N - df + 1/2) / (df + 1/2)), and tf / (tf + k1 (1 - b + b dl / avgdl)), with
   k1 = 1.5 and b = 0.75 (Robertson and Zaragoza 2009; the factor k1 + 1 changes no order and is left out);
 - statistics cover every document of the index, whatever rows a query may see;
+- a query looks no further than its best hits need (the bounds of Turtle and Flood, "Query evaluation: strategies and
+  optimizations", 1995): what is left out provably cannot be among them, so the hits are those of adding up everything;
 - each (word, document) impact is rounded once, at build time, to steps of 2^-20; the score of a query is the sum of
   integers over its words, repeated words counted again. The logarithm is the correctly rounded one of `decimal`, the
   rest is IEEE arithmetic: a rebuild gives the same bytes on any machine.
@@ -21,11 +23,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter, defaultdict
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import Final, Self
+from functools import cached_property, lru_cache
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +45,21 @@ _WORD: Final = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\.?\w)|\w+(?:\.\w+)*")
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _JOINT: Final = re.compile(r"[._]+")
 _LOGARITHM: Final = Context(prec=40)
+_BLOCK: Final = 1 << 20
+_FEW: Final = 16
+"""Chosen rows are looked up one by one where they are fewer than the index's rows by this factor."""
 
 
 def words(text: str) -> list[str]:
     """Return the words of `text` in order of appearance, repeats kept."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
-    return [word for match in _WORD.finditer(folded) for word in _split(match.group())]
+    return [word for line in text.split("\n") for word in _words_of_line(line)]
+
+
+@lru_cache(maxsize=4096)
+def _words_of_line(line: str) -> tuple[str, ...]:
+    """Return the words of a line; documents and requests share many lines, and neither a word nor a fold spans two."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", line).lower())
+    return tuple(word for match in _WORD.finditer(folded) for word in _split(match.group()))
 
 
 def _split(found: str) -> Iterable[str]:
@@ -58,7 +71,24 @@ def _split(found: str) -> Iterable[str]:
     return [found.strip("._"), *parts]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class _Asked(NamedTuple):
+    """One word of a query: rows and impacts of its postings, how often it was asked, and the most it can add."""
+
+    rows: NDArray[np.int32]
+    impacts: NDArray[np.int32]
+    times: int
+    most: int
+
+    def add_to(self, sums: NDArray[np.int64]) -> None:
+        """Add the word to the sums of all rows."""
+        added = self.impacts * np.int64(self.times)
+        if self.rows.size == sums.size:  # rows of a word are distinct: this one is in every text
+            sums += added
+        else:
+            sums[self.rows] += added
+
+
+@dataclass(frozen=True, eq=False)
 class Postings:
     """For each word the rows that hold it and its impact there.
 
@@ -79,19 +109,10 @@ class Postings:
     @classmethod
     def build(cls, texts: Sequence[str]) -> Self:
         """Index `texts`; the position of a text is its row."""
-        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        lengths = np.zeros(len(texts), dtype=np.int64)
-        for row, text in enumerate(texts):
-            counts = Counter(words(text))
-            lengths[row] = counts.total()
-            for term, times in counts.items():
-                found[term].append((row, times))
-        terms = sorted(found)
-        starts = np.zeros(len(terms) + 1, dtype=np.int64)
-        np.cumsum([len(found[term]) for term in terms], out=starts[1:])
-        pairs = np.array([pair for term in terms for pair in found[term]], dtype=np.int64).reshape(-1, 2)
-        impacts = _impacts(pairs, lengths, np.diff(starts))
-        return cls(PackedTexts.pack(terms), starts, pairs[:, 0].astype(np.int32), impacts, len(texts))
+        builder = PostingsBuilder()
+        for text in texts:
+            builder.add(text)
+        return builder.finish()
 
     def flaw(self) -> str | None:
         """Say what breaks the rules of this module, or None."""
@@ -112,35 +133,139 @@ class Postings:
 
         Args:
             query: any text.
-            chosen: the rows that may be scored, or None for all of them.
+            chosen: the rows that may be scored, ascending, or None for all of them.
         """
-        allowed = np.ones(self.size, dtype=bool) if chosen is None else np.zeros(self.size, dtype=bool)
-        if chosen is not None:
-            allowed[chosen] = True
+        return self.leading(query, chosen, self.size)
+
+    def leading(self, query: str, chosen: Rows | None, limit: int) -> tuple[Rows, NDArray[np.int64]]:
+        """Return what `scores` does for the rows that may be among the `limit` best; all of those are there.
+
+        Words are added up from the one that can count most. Once `limit` rows stand higher than all words to come can
+        lift a row without the words so far, those are looked up for the rows that can still get there, and no others.
+        """
+        asked = sorted(self._asked(query), key=lambda each: -each.most)
+        if chosen is not None and chosen.size * _FEW < self.size:
+            return _matched(chosen, _looked_up(asked, chosen, np.zeros(chosen.size, dtype=np.int64)))
         sums = np.zeros(self.size, dtype=np.int64)
+        done, left, tried = 0, sum(each.most for each in asked), 0
+        for at, each in enumerate(asked, start=1):
+            each.add_to(sums)
+            done, left = done + each.most, left - each.most
+            if left and left < (tried or done):
+                seen = sums if chosen is None else sums[chosen]
+                floor = _least_of_best(seen, limit)
+                if floor > left:
+                    within = np.flatnonzero(seen + left >= floor)
+                    rows = within if chosen is None else chosen[within]
+                    return _matched(rows, _looked_up(asked[at:], rows, seen[within]))
+                tried = max(floor, left // 2, 1)
+        return _matched(np.arange(self.size), sums) if chosen is None else _matched(chosen, sums[chosen])
+
+    @cached_property
+    def _most(self) -> NDArray[np.int32]:
+        """The largest impact of each word; a word without postings, which no build makes, may be given too much."""
+        if not self.impacts.size:
+            return np.zeros(len(self.terms), dtype=np.int32)
+        return np.maximum.reduceat(self.impacts, np.minimum(self.starts[:-1], self.impacts.size - 1))
+
+    def _asked(self, query: str) -> list[_Asked]:
+        found = []
         for term, times in Counter(words(query)).items():
             at = self.terms.find(term)
-            if at is None:
-                continue
-            rows = self.rows[self.starts[at] : self.starts[at + 1]]
-            impacts = self.impacts[self.starts[at] : self.starts[at + 1]]
-            seen = allowed[rows]
-            sums[rows[seen]] += impacts[seen].astype(np.int64) * times
-        matched = np.flatnonzero(sums).astype(np.int64)
-        return matched, sums[matched]
+            part = slice(0, 0) if at is None else slice(int(self.starts[at]), int(self.starts[at + 1]))
+            if at is not None and part.start < part.stop:
+                found.append(_Asked(self.rows[part], self.impacts[part], times, int(self._most[at]) * times))
+        return found
 
 
-def _impacts(pairs: NDArray[np.int64], lengths: NDArray[np.int64], frequencies: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the rounded impact of each (row, times) pair, given document lengths and the df of each word in order."""
-    if pairs.size == 0:
-        return np.zeros(0, dtype=np.int32)
+class PostingsBuilder:
+    """Takes documents one by one and keeps numbers only: which words, how often."""
+
+    def __init__(self) -> None:
+        """Begin without documents."""
+        self._numbers: dict[str, int] = {}  # of words, in order of appearance
+        self._words, self._times, self._distinct, self._lengths = array("i"), array("i"), array("i"), array("q")
+
+    def add(self, text: str) -> None:
+        """Take the next document."""
+        counts = Counter(words(text))
+        numbers = self._numbers
+        self._words.extend(numbers.setdefault(word, len(numbers)) for word in counts)
+        self._times.extend(counts.values())
+        self._distinct.append(len(counts))
+        self._lengths.append(counts.total())
+
+    def finish(self, rows: Rows | None = None) -> Postings:
+        """Return the postings.
+
+        Args:
+            rows: the row of each document in the order of adding, a permutation; None where that is the order of rows.
+        """
+        size = len(self._lengths)
+        rows = np.arange(size) if rows is None else rows
+        terms = sorted(self._numbers)
+        ranks = np.empty(len(terms), dtype=np.int32)
+        ranks[[self._numbers[term] for term in terms]] = np.arange(len(terms), dtype=np.int32)
+        found = ranks[np.array(self._words, dtype=np.int32)]
+        where = np.repeat(rows.astype(np.int32), np.array(self._distinct, dtype=np.int64))
+        order = np.lexsort((where, found))
+        found, where = found[order], where[order]
+        starts = np.zeros(len(terms) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(found, minlength=len(terms)), out=starts[1:])
+        lengths = np.empty(size, dtype=np.int64)
+        lengths[rows] = np.array(self._lengths, dtype=np.int64)
+        impacts = _impacts(found, where, np.array(self._times, dtype=np.int32)[order], lengths, np.diff(starts))
+        return Postings(PackedTexts.pack(terms), starts, where, impacts, size)
+
+
+def _matched(rows: Rows, sums: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
+    at = np.flatnonzero(sums)
+    return rows[at].astype(np.int64, copy=False), sums[at]
+
+
+def _looked_up(asked: Sequence[_Asked], rows: Rows, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Add the words to what each of a few rows, ascending, has; `sums` is changed and returned."""
+    wanted = rows.astype(np.int32)  # as postings are: a search among other integers would copy them
+    for each in asked:
+        at = np.minimum(np.searchsorted(each.rows, wanted), each.rows.size - 1)
+        met = np.flatnonzero(each.rows[at] == wanted)
+        sums[met] += each.impacts[at[met]].astype(np.int64) * each.times
+    return sums
+
+
+def _least_of_best(sums: NDArray[np.int64], limit: int) -> int:
+    """Return the least of the `limit` highest sums, or 0 where there are not so many."""
+    if not 0 < limit <= sums.size:
+        return 0
+    return int(np.partition(sums, sums.size - limit)[sums.size - limit])
+
+
+def _impacts(
+    terms: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    times: NDArray[np.int32],
+    lengths: NDArray[np.int64],
+    frequencies: NDArray[np.int64],
+) -> NDArray[np.int32]:
+    """Return the rounded impact of each posting, shape (postings,).
+
+    Args:
+        terms: the word of each posting.
+        rows: its row.
+        times: how often the word is in that row's text.
+        lengths: words in the text of each row.
+        frequencies: documents that hold each word.
+    """
+    impacts = np.empty(terms.size, dtype=np.int32)
     distinct, which = np.unique(frequencies, return_inverse=True)
     idf = np.array([_idf(lengths.size, int(df)) for df in distinct])[which]
-    times = pairs[:, 1].astype(np.float64)
-    average = float(lengths.sum()) / lengths.size
-    saturation = times / (K1 * ((1.0 - B) + B * lengths[pairs[:, 0]] / average) + times)
-    exact = np.repeat(idf, frequencies) * saturation * 2.0**SCORE_BITS
-    return np.rint(exact).astype(np.int32)
+    average = float(lengths.sum()) / max(lengths.size, 1)
+    for begin in range(0, terms.size, _BLOCK):  # each posting for itself; a block bounds what is held besides
+        part = slice(begin, begin + _BLOCK)
+        often = times[part].astype(np.float64)
+        saturation = often / (K1 * ((1.0 - B) + B * lengths[rows[part]] / average) + often)
+        impacts[part] = np.rint(idf[terms[part]] * saturation * 2.0**SCORE_BITS)
+    return impacts
 
 
 def _idf(size: int, frequency: int) -> float:

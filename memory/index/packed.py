@@ -2,21 +2,25 @@
 
 Rules kept here: texts are sorted by code point and differ from each other; `blob` is their UTF-8 bytes end to end and
 `starts` (one longer than the list) says where each begins. Sorting by UTF-8 bytes and by code point is the same order.
-The arrays are only read, so they can lie in memory shared between processes.
+The arrays are only read, so they can lie in memory shared between processes. Checking looks at a block of texts at a
+time: a million ids as objects would take more memory than the index that holds them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+_BLOCK: Final = 65_536
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, eq=False)
 class PackedTexts(Sequence[str]):
     """Sorted distinct texts.
 
@@ -42,20 +46,28 @@ class PackedTexts(Sequence[str]):
             return "not one blob and one list of starts"
         if self.starts[0] != 0 or self.starts[-1] != self.blob.size or (np.diff(self.starts) < 0).any():
             return "starts do not cover the blob in order"
-        whole = self.blob.tobytes()
-        cuts = self.starts.tolist()
-        texts = [whole[begin:end] for begin, end in pairwise(cuts)]
-        try:
-            _ = [text.decode() for text in texts]
-        except UnicodeDecodeError as error:
-            return f"a text is not UTF-8: {error.reason}"
-        if any(left >= right for left, right in pairwise(texts)):
-            return "texts are not sorted and distinct"
+        last = b""
+        for begin in range(0, len(self), _BLOCK):
+            texts = self._block(begin)
+            try:
+                _ = [text.decode() for text in texts]
+            except UnicodeDecodeError as error:
+                return f"a text is not UTF-8: {error.reason}"
+            before = [last, *texts] if begin else texts
+            if any(left >= right for left, right in pairwise(before)):
+                return "texts are not sorted and distinct"
+            last = texts[-1]
         return None
+
+    def same(self, other: PackedTexts) -> bool:
+        """Tell whether another list holds the same texts; no text is unpacked."""
+        return np.array_equal(self.starts, other.starts) and np.array_equal(self.blob, other.blob)
 
     def find(self, text: str) -> int | None:
         """Return the position of `text`, or None."""
         wanted = text.encode("utf-8", "surrogatepass")  # such a text is in no list: not found, not an error
+        if self._even is not None:
+            return self._find_even(wanted, self._even)
         blob, starts = self.blob.data, self.starts.data  # as views they give plain bytes and integers
         low, high = 0, len(self)
         while low < high:
@@ -76,7 +88,26 @@ class PackedTexts(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         """Yield the texts in order."""
-        return (self[at] for at in range(len(self)))
+        return (text.decode() for begin in range(0, len(self), _BLOCK) for text in self._block(begin))
+
+    @cached_property
+    def _even(self) -> NDArray[Any] | None:
+        """The texts as one array where all are equally long, as ids of one kind are; None where they are not."""
+        lengths = np.diff(self.starts)
+        if not lengths.size or lengths[0] == 0 or (lengths != lengths[0]).any():
+            return None
+        return self.blob.view(f"S{lengths[0]}")
+
+    def _find_even(self, wanted: bytes, texts: NDArray[Any]) -> int | None:
+        if len(wanted) != texts.itemsize:
+            return None
+        low = int(np.searchsorted(texts, np.array(wanted, dtype=texts.dtype)))
+        return low if low < len(self) and self._bytes(low) == wanted else None
+
+    def _block(self, begin: int) -> list[bytes]:
+        cuts = self.starts[begin : begin + _BLOCK + 1].tolist()
+        whole = self.blob[cuts[0] : cuts[-1]].tobytes()
+        return [whole[left - cuts[0] : right - cuts[0]] for left, right in pairwise(cuts)]
 
     def _bytes(self, at: int) -> bytes:
         return self.blob[self.starts[at] : self.starts[at + 1]].tobytes()

@@ -68,8 +68,15 @@ def best(scores: NDArray[np.int64], rows: Rows, limit: int) -> NDArray[np.intp]:
     """
     if limit < 0:
         raise ValueError(f"limit must not be negative: {limit}")
-    kept = np.arange(scores.size)
-    if 0 < limit < scores.size:
-        threshold = np.partition(scores, scores.size - limit)[scores.size - limit]
-        kept = np.flatnonzero(scores >= threshold)  # every tie at the border stays, so the id decides
+    kept = contenders(scores, limit)
     return kept[np.lexsort((rows[kept], -scores[kept]))][:limit]
+
+
+def contenders(scores: NDArray[np.int64], limit: int) -> NDArray[np.intp]:
+    """Return the positions, ascending, of all that reach the `limit` best; ties at the border stay, so the id decides.
+
+    With a limit of 0, or above the number of scores, that is every position.
+    """
+    if not 0 < limit < scores.size:
+        return np.arange(scores.size)
+    return np.flatnonzero(scores >= np.partition(scores, scores.size - limit)[scores.size - limit])

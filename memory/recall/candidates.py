@@ -58,9 +58,7 @@ def gather(index: MemoryIndex, rows: Rows, query: str, vector: NDArray[np.float3
 
 
 def _structured(index: MemoryIndex, rows: Rows, limit: int) -> list[str]:
-    standing = index.standing
-    keys = (rows, -standing.support[rows], -standing.grade[rows], -standing.constrained[rows])
-    return [index.search.ids[int(rows[at])] for at in np.lexsort(keys)[:limit]]
+    return [index.search.ids[int(row)] for row in index.standing.foremost(rows, limit)]
 
 
 def _counts(rows: Rows, lists: Mapping[str, Sequence[str]], union: int) -> tuple[ReasonCount, ...]:

@@ -193,7 +193,7 @@ def _index(build: IndexBuild, artifacts: ArtifactStore, data: Buffer | None) -> 
     if data is not None and hashlib.sha256(view_of(data)).hexdigest() != build.artifact.sha256:
         raise _Corrupt(build.artifact.sha256, "memory-index.digest")
     try:
-        index = MemoryIndex.from_bytes(artifacts.read(build.artifact.sha256) if data is None else data)
+        index = MemoryIndex.from_bytes(artifacts.mapped(build.artifact.sha256) if data is None else data)
     except (IntegrityError, NotFoundError) as error:
         raise _Corrupt(build.artifact.sha256, error.field) from error
     search = index.search

@@ -8,21 +8,26 @@ Rules kept here:
 - rows lie in the order of memory ids, in every part; filters choose row numbers, and only then is a text touched;
 - the payload digest of every row is in the artifact, so a record that is read later can be told from a changed one;
 - equal members and equal search index give equal bytes; loading makes views, copies nothing but the few values of a
-  column that has few, and checks everything that it will rely on.
+  column that has few, and checks everything that it will rely on;
+- building takes one record after the other and keeps what the artifact needs of it, never the record or its text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.index.artifact import IndexIdentity, LoadedIndex
+from memory.index.artifact import IndexArtifact, IndexBuilder, IndexDocument, IndexIdentity, LoadedIndex
+from memory.index.embedding import Embedder
 from memory.index.framing import Buffer, Frame, pack, unpack
 from memory.index.packed import PackedTexts
+from memory.index.ranking import Rows, contenders
 from memory.recall.document import DOCUMENT_RULE, EPISODE_RULE, PROCEDURE_RULE
 from policies.hard_filters import FILTER_FIELDS, UNCONSTRAINED, Column, FilterColumns, filter_facts
 from policies.lane_facts import EPISODE_FIELDS, PROCEDURE_FIELDS
@@ -50,7 +55,7 @@ _FEW: Final = 256
 _REBUILD: Final = "Build the index again from its snapshot."
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Standing:
     """Integer facts of every row, int64, shape (rows,): constrained scope fields, grade step, supporting units.
 
@@ -60,6 +65,20 @@ class Standing:
     constrained: NDArray[np.int64]
     grade: NDArray[np.int64]
     support: NDArray[np.int64]
+
+    @cached_property
+    def places(self) -> NDArray[np.int32]:
+        """The place of every row in the order of these facts, most first, ties by row; int32, shape (rows,)."""
+        order = np.lexsort((-self.support, -self.grade, -self.constrained))
+        places = np.empty(order.size, dtype=np.int32)
+        places[order] = np.arange(order.size, dtype=np.int32)
+        return places
+
+    def foremost(self, rows: Rows, limit: int) -> Rows:
+        """Return the `limit` rows among `rows` that stand first, in order."""
+        places = self.places[rows].astype(np.int64)
+        first = contenders(-places, limit)
+        return rows[first[np.argsort(places[first])]][:limit]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +128,9 @@ class MemoryIndex:
         size = search.size
         fields = {name: _column(frame, name, size) for name in SCHEMAS[schema][1]}
         standing = Standing(*(_part(frame, name, "<i8", (size,)) for name in _STANDING))
-        name, rows = next(iter(fields.items()))
-        if list(rows.values) != list(search.ids) or (rows.codes != np.arange(size)).any():
+        name = next(iter(fields))
+        named = PackedTexts(frame.parts[f"{name}.texts"], frame.parts[f"{name}.starts"])
+        if not named.same(search.ids) or (fields[name].codes != np.arange(size)).any():
             raise IntegrityError(f"memory-index.{name}", f"{size} rows", f"Rows are not in id order. {_REBUILD}")
         return cls(
             KnowledgeSnapshotId(meta["knowledge_snapshot_id"]),
@@ -148,26 +168,67 @@ def memory_row(record: MemoryRecord, disposition: Disposition) -> IndexRow:
     return IndexRow(payload_digest=record.payload_digest, facts=facts, standing=standing)
 
 
-def pack_memory_index(
-    snapshot_id: KnowledgeSnapshotId, rows: Sequence[tuple[MemoryRecord, Disposition]], search: bytes
-) -> bytes:
-    """Return the artifact of rules in id order and their search index."""
-    return pack_index(MEMORY_INDEX, [memory_row(*row) for row in rows], search, knowledge_snapshot_id=snapshot_id)
+class MemoryIndexBuilder:
+    """Takes the rows of an index of a schema one by one, in the order of their ids."""
+
+    def __init__(self, schema: str, embedder: Embedder) -> None:
+        """Begin without rows; `schema` is one of `SCHEMAS`."""
+        self._schema = schema
+        self._search = IndexBuilder(embedder)
+        self._columns = {name: ColumnBuilder() for name in SCHEMAS[schema][1]}
+        self._standing = {name: array("q") for name in _STANDING}
+        self._digests = bytearray()
+
+    def add(self, document: IndexDocument, row: IndexRow) -> None:
+        """Take the next row with its text.
+
+        Raises:
+            UnavailableError: the embedder cannot be used.
+        """
+        self._search.add(document)
+        for name, column in self._columns.items():
+            column.add(row.facts[name])
+        for name, fact in zip(_STANDING, row.standing, strict=True):
+            self._standing[name].append(fact)
+        self._digests += bytes.fromhex(row.payload_digest)
+
+    def finish(self, **sources: str) -> tuple[IndexArtifact, bytes]:
+        """Return the search index of the rows, and the artifact that holds it with everything else.
+
+        Args:
+            sources: the ids of the snapshots that the rows are of, by name.
+
+        Raises:
+            UnavailableError: the embedder cannot be used.
+        """
+        search = self._search.finish()
+        parts: dict[str, NDArray[Any]] = {"search": np.frombuffer(search.data, dtype=np.uint8)}
+        for name, built in self._columns.items():
+            packed, codes = built.finish()
+            parts |= {f"{name}.codes": codes, f"{name}.texts": packed.blob, f"{name}.starts": packed.starts}
+        parts |= {name: np.array(facts, dtype=np.int64) for name, facts in self._standing.items()}
+        parts["payload_digests"] = np.frombuffer(bytes(self._digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES)
+        return search, pack({"schema": self._schema, "fields": list(self._columns), **sources}, parts)
 
 
-def pack_index(schema: str, rows: Sequence[IndexRow], search: bytes, **sources: str) -> bytes:
-    """Return the artifact of rows in id order and their search index; `sources` are the ids of their snapshots."""
-    fields = SCHEMAS[schema][1]
-    parts: dict[str, NDArray[Any]] = {"search": np.frombuffer(search, dtype=np.uint8)}
-    for name in fields:
-        column = Column.of([row.facts[name] for row in rows])
-        packed = PackedTexts.pack(column.values)
-        parts |= {f"{name}.codes": column.codes, f"{name}.texts": packed.blob, f"{name}.starts": packed.starts}
-    for place, name in enumerate(_STANDING):
-        parts[name] = np.array([row.standing[place] for row in rows], dtype=np.int64)
-    digests = b"".join(bytes.fromhex(row.payload_digest) for row in rows)
-    parts["payload_digests"] = np.frombuffer(digests, dtype=np.uint8).reshape(len(rows), _DIGEST_BYTES)
-    return pack({"schema": schema, "fields": list(fields), **sources}, parts)
+class ColumnBuilder:
+    """Takes one text, or None, per row; each distinct text is kept once."""
+
+    def __init__(self) -> None:
+        """Begin without rows."""
+        self._numbers: dict[str, int] = {}  # of texts, in order of appearance
+        self._codes = array("i")
+
+    def add(self, text: str | None) -> None:
+        """Take the next row."""
+        self._codes.append(UNCONSTRAINED if text is None else self._numbers.setdefault(text, len(self._numbers)))
+
+    def finish(self) -> tuple[PackedTexts, NDArray[np.int32]]:
+        """Return the distinct texts, sorted, and the place of each row's text among them."""
+        texts = sorted(self._numbers)
+        places = np.full(len(texts) + 1, UNCONSTRAINED, dtype=np.int32)  # the last one is what UNCONSTRAINED points at
+        places[[self._numbers[text] for text in texts]] = np.arange(len(texts), dtype=np.int32)
+        return PackedTexts.pack(texts), places[np.array(self._codes, dtype=np.int32)]
 
 
 def _part(frame: Frame, name: str, dtype: str, shape: tuple[int, ...] | None) -> NDArray[Any]:

@@ -8,12 +8,12 @@ so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from memory.evidence import resolve_bundles
-from memory.index.artifact import IndexArtifact, IndexDocument
-from memory.index.artifact import build_index as build_search_index
+from memory.index.artifact import IndexDocument
 from memory.index.embedding import NON_SEMANTIC, Embedder, require_semantic
 from memory.recall.document import document_text, episode_text, procedure_text
 from memory.recall.memory_index import (
@@ -21,9 +21,9 @@ from memory.recall.memory_index import (
     MEMORY_INDEX,
     PROCEDURE_INDEX,
     IndexRow,
+    MemoryIndexBuilder,
     identity_digest,
     memory_row,
-    pack_index,
 )
 from policies.episodes import Episode
 from policies.lane_facts import episode_facts, procedure_facts
@@ -38,6 +38,8 @@ from records.procedures import ProcedureRecord
 from records.snapshots import IndexBuild, KnowledgeSnapshot
 from records.values import ArtifactRef, Disposition
 from store.ledger.port import LedgerReader
+
+_READ_AT_ONCE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,11 @@ def build_index(
         IntegrityError: a member is not in the Ledger.
         UnavailableError: the embedder cannot be used.
     """
-    documents = [
+    documents = (
         _Document(str(record.id), document_text(record), memory_row(record, disposition))
         for record, disposition in _members(reader, snapshot)
         if isinstance(record, MemoryRecord)
-    ]
+    )
     return _built(MEMORY_INDEX, snapshot, None, documents, embedder, test_index=test_index)
 
 
@@ -79,11 +81,11 @@ def build_procedure_index(
     reader: LedgerReader, snapshot: KnowledgeSnapshot, embedder: Embedder, *, test_index: bool = False
 ) -> tuple[IndexBuild, bytes]:
     """Return the receipt of the index of a snapshot's procedures and its bytes; as `build_index` does."""
-    documents = [
+    documents = (
         _Document(str(record.id), procedure_text(record), _procedure_row(record, disposition))
         for record, disposition in _members(reader, snapshot)
         if isinstance(record, ProcedureRecord)
-    ]
+    )
     return _built(PROCEDURE_INDEX, snapshot, None, documents, embedder, test_index=test_index)
 
 
@@ -99,7 +101,8 @@ def build_episode_index(
 
     `snapshot` is the Knowledge Snapshot that it will be composed with, which its identity names (spec 14).
     """
-    documents = [_Document(each.id, episode_text(each), _episode_row(each)) for each in episodes_of(reader, evidence)]
+    episodes = sorted(episodes_of(reader, evidence), key=lambda episode: episode.id)
+    documents = (_Document(each.id, episode_text(each), _episode_row(each)) for each in episodes)
     return _built(EPISODE_INDEX, snapshot, evidence, documents, embedder, test_index=test_index)
 
 
@@ -125,43 +128,33 @@ def _built(
     schema: str,
     snapshot: KnowledgeSnapshot,
     evidence: EvidenceSnapshot | None,
-    documents: Sequence[_Document],
+    documents: Iterable[_Document],
     embedder: Embedder,
     *,
     test_index: bool,
 ) -> tuple[IndexBuild, bytes]:
     if not test_index:
         require_semantic(embedder.id)
-    ordered = sorted(documents, key=lambda document: document.id)
-    search = build_search_index((IndexDocument(each.id, each.text) for each in ordered), embedder)
+    builder, count = MemoryIndexBuilder(schema, embedder), 0
+    for count, each in enumerate(documents, start=1):
+        builder.add(IndexDocument(each.id, each.text), each.row)
     sources = {"knowledge_snapshot_id": str(snapshot.id)}
     sources |= {} if evidence is None else {"evidence_snapshot_id": str(evidence.id)}
-    data = pack_index(schema, [each.row for each in ordered], search.data, **sources)
-    return _receipt(schema, snapshot, evidence, search, data, semantic=not embedder.id.startswith(NON_SEMANTIC)), data
-
-
-def _receipt(
-    schema: str,
-    snapshot: KnowledgeSnapshot,
-    evidence: EvidenceSnapshot | None,
-    search: IndexArtifact,
-    data: bytes,
-    *,
-    semantic: bool,
-) -> IndexBuild:
-    return IndexBuild(
+    search, data = builder.finish(**sources)
+    receipt = IndexBuild(
         namespace=snapshot.namespace,
         created_at=max(snapshot.created_at, snapshot.created_at if evidence is None else evidence.created_at),
         knowledge_snapshot_id=KnowledgeSnapshotId(snapshot.id),
         evidence_snapshot_id=None if evidence is None else EvidenceSnapshotId(evidence.id),
         identity=schema,
         identity_digest=identity_digest(search.identity, schema),
-        semantic=semantic,
+        semantic=not embedder.id.startswith(NON_SEMANTIC),
         member_digest=search.members_digest,
         vector_digest=search.vector_digest,
-        document_count=len(search.members),
+        document_count=count,
         artifact=ArtifactRef(role="memory-index", sha256=digest_bytes(data), size_bytes=len(data)),
     )
+    return receipt, data
 
 
 def _procedure_row(record: ProcedureRecord, disposition: Disposition) -> IndexRow:
@@ -182,12 +175,14 @@ def index_key(build: IndexBuild) -> str:
     return f"index-receipt:{build.id}"
 
 
-def _members(reader: LedgerReader, snapshot: KnowledgeSnapshot) -> list[tuple[GovernedRecord, Disposition]]:
-    stored = reader.get_many(member.memory_id for member in snapshot.members)
-    rows = []
-    for member in sorted(snapshot.members, key=lambda member: member.memory_id):
-        record = stored[member.memory_id].load() if member.memory_id in stored else None
-        if not isinstance(record, GovernedRecord) or record.namespace != snapshot.namespace:
-            raise IntegrityError("snapshot member", member.memory_id, "The Ledger does not hold it; run fsck.")
-        rows.append((record, member.disposition))
-    return rows
+def _members(reader: LedgerReader, snapshot: KnowledgeSnapshot) -> Iterator[tuple[GovernedRecord, Disposition]]:
+    """Yield the snapshot's records in the order of their ids; some are read at a time, for there may be a million."""
+    ordered = sorted(snapshot.members, key=lambda member: member.memory_id)
+    for begin in range(0, len(ordered), _READ_AT_ONCE):
+        part = ordered[begin : begin + _READ_AT_ONCE]
+        stored = reader.get_many(member.memory_id for member in part)
+        for member in part:
+            record = stored[member.memory_id].load() if member.memory_id in stored else None
+            if not isinstance(record, GovernedRecord) or record.namespace != snapshot.namespace:
+                raise IntegrityError("snapshot member", member.memory_id, "The Ledger does not hold it; run fsck.")
+            yield record, member.disposition

@@ -8,8 +8,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Semaphore
 from typing import Any, cast
 
 import numpy as np
@@ -42,7 +44,7 @@ from store.ledger.postgres import PostgresLedger
 from store.runtime.memory import MemoryRuntime
 from store.runtime.port import RuntimeStore
 from store.server import DatabaseUrls
-from tests.cluster.installation import Installation, installed
+from tests.cluster.installation import Installation, installed, until
 from tests.data import world as worlds
 from tests.data.tables import write_table
 from tests.data.world import World, build_world
@@ -231,3 +233,59 @@ def test_replicas_and_model_that_were_killed_come_back_by_themselves(library: Li
         each.context.id for each in before if isinstance(each, Recall)
     ]
     assert pool.propose([]) == []
+
+
+def retriever_pids(place: Installation) -> set[int]:
+    """Return the processes of the replicas that have opened the Ledger."""
+    with place.watch() as link:
+        rows = link.execute(
+            "SELECT application_name FROM pg_stat_activity WHERE datname = current_database() "
+            "AND application_name ~ '^vrm retriever'"
+        ).fetchall()
+    return {int(str(name).rsplit(" ", 1)[1]) for (name,) in rows} & place.pids()
+
+
+@pytest.mark.slow
+def test_a_replica_killed_in_the_middle_of_requests_fails_none_of_them(library: Library) -> None:
+    pool = library.place.owners.retrievers
+    pool.load(library.recall_input, library.index)
+    assert [each.state for each in pool.readiness()] == ["ready", "ready"]
+    assert {each.recall_input_id for each in pool.readiness()} == {library.recall_input}
+    expected = {asked.id: answer for (asked, _), answer in zip(library.asked, pool.propose(library.asked), strict=True)}
+    asked = [library.asked[each % 5] for each in range(60)]
+    victim = min(retriever_pids(library.place))
+    answered = Semaphore(0)
+
+    def ask(one: tuple[DecisionIntent, RecallRequest]) -> Any:
+        (answer,) = pool.propose([one])
+        answered.release()
+        return answer
+
+    with ThreadPoolExecutor(6) as threads:
+        waiting = [threads.submit(ask, one) for one in asked]
+        for _ in range(10):
+            assert answered.acquire(timeout=120)
+        os.kill(victim, signal.SIGKILL)  # with requests in its hands and in its queue
+        answers = [each.result() for each in waiting]
+    for (one, _), answer in zip(asked, answers, strict=True):
+        same = expected[one.id]
+        assert isinstance(answer, Recall)
+        assert isinstance(same, Recall)
+        assert (answer.rendered, answer.context.id) == (same.rendered, same.context.id)
+    until(lambda: {each.state for each in pool.readiness()} == {"ready"} and all(each.ready for each in pool._places))
+    assert victim not in retriever_pids(library.place)
+
+
+@pytest.mark.slow
+def test_a_replica_says_what_it_has_loaded(library: Library) -> None:
+    """A process of its own, so that nobody has loaded anything into it."""
+    place = library.place.again()
+    try:
+        pool = place.owners.retrievers
+        replica = pool.replicas[0]
+        assert replica.call("readiness") == ("idle", None)
+        assert replica.call("load", library.recall_input, None) == ("ready", library.recall_input)
+        assert replica.call("readiness").state == "ready"
+    finally:
+        for handle in place.owners.handles().values():
+            handle.kill()

@@ -70,11 +70,14 @@ def test_the_ledger_report() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_the_recall_report() -> None:
-    report = _report("recall", "--records", "120", "--no-model")
+    report = _report("recall", "--records", "120", "--no-model", "--parts", "kernels,search,build")
     _check_common(report, RECALL_RATIOS)
     assert report["index"] == "non_semantic_test_index"
     assert report["index_seconds_per_1000"].keys() == {"non_semantic_test_index"}
     assert (report["records"], report["real_model"]) == (120, None)
+    assert report["parts"] == ["kernels", "search", "build"]
+    assert report["search_rows"] == 120
+    assert min(report["search_vs_bandwidth"], report["build_growth_2x"]) > 0
 
 
 @pytest.mark.usefixtures("folder")

@@ -20,6 +20,7 @@ from memory.index.embedding import HashEmbedder, TextKind
 from memory.index.framing import pack, unpack
 from memory.index.lexical import WORDS_VERSION
 from memory.index.packed import PackedTexts
+from records.canonical import domain_digest
 from records.errors import IntegrityError, InvalidInputError, InvalidRecordError, NotFoundError
 
 _EMBEDDER = HashEmbedder(16)
@@ -109,10 +110,11 @@ def test_digests_name_what_they_cover() -> None:
     renamed = build_index([IndexDocument(f"x{document.id}", document.text) for document in _CORPUS], _EMBEDDER)
     other = build_index(_CORPUS, HashEmbedder(17))
     assert built.digest == hashlib.sha256(built.data).hexdigest()
-    assert built.members == tuple(
-        (document.id, hashlib.sha256(document.text.encode()).hexdigest())
+    members = [
+        [document.id, hashlib.sha256(document.text.encode()).hexdigest()]
         for document in sorted(_CORPUS, key=lambda document: document.id)
-    )
+    ]
+    assert built.members_digest == domain_digest("memory-index-members", members)
     assert renamed.vector_digest == built.vector_digest
     assert renamed.members_digest != built.members_digest
     assert other.members_digest == built.members_digest

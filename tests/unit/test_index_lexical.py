@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import unicodedata
 
 import bm25s
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.index.lexical import Postings, words
+from memory.index.lexical import _WORD, Postings, _split, words
 from memory.index.ranking import SCORE_UNIT
 
 _VOCABULARY = ["scaler", "class_weight", "rbf", "kernel", "margin", "seed", "tabular", "0.5", "auc", "svm", "root", "c"]
@@ -106,6 +107,55 @@ def test_order_of_query_words_and_threads_of_sums_do_not_matter() -> None:
     for _ in range(10):
         chance.shuffle(query)
         assert postings.scores(" ".join(query), None)[1].tolist() == reference
+
+
+@given(
+    st.lists(_DOCUMENT, min_size=1, max_size=40),
+    st.lists(st.sampled_from(_VOCABULARY), min_size=1, max_size=8),
+    st.sets(st.integers(0, 39)),
+    st.integers(1, 6),
+)
+@settings(max_examples=200, deadline=None)
+def test_the_leading_rows_are_those_of_adding_up_everything(
+    texts: list[str], query: list[str], chosen: set[int], limit: int
+) -> None:
+    """What the bounds leave out is never one of the best, and every tie at the border is still there."""
+    postings, asked = Postings.build(texts), " ".join(query)
+    kept = np.array(sorted(row for row in chosen if row < len(texts)), dtype=np.int64)
+    for among in (None, kept):
+        whole, part = (
+            list(zip(*(each.tolist() for each in found), strict=True))
+            for found in (postings.scores(asked, among), postings.leading(asked, among, limit))
+        )
+        assert set(part) <= set(whole)
+        border = sorted((score for _, score in whole), reverse=True)[:limit][-1:]
+        assert {pair for pair in whole if [pair[1]] >= border} <= set(part)
+
+
+def test_the_leading_rows_of_a_corpus_with_common_and_rare_words() -> None:
+    """Large enough for rows to be looked up one by one, and for the bounds to cut in."""
+    chance = random.Random(5)  # noqa: S311  # a reproducible corpus
+    vocabulary = [f"w{rank}" for rank in range(300)]
+    weights = [1 / (rank + 1) for rank in range(300)]
+    texts = [" ".join(["every", *chance.choices(vocabulary, weights, k=12)]) for _ in range(3000)]
+    postings = Postings.build(texts)
+    for number in range(40):
+        query = " ".join(["every", *chance.sample(vocabulary, 6)])
+        among = None if number % 2 else np.array(sorted(chance.sample(range(3000), 80)), dtype=np.int64)
+        rows, sums = postings.scores(query, among)
+        best = sorted(zip((-sums).tolist(), rows.tolist(), strict=True))[:10]
+        rows, sums = postings.leading(query, among, 10)
+        assert sorted(zip((-sums).tolist(), rows.tolist(), strict=True))[:10] == best
+        assert among is not None or rows.size < 3000
+
+
+@given(st.lists(st.text("aBß.Σς1_é\u0301 ﬁ", max_size=8), max_size=5))
+@settings(max_examples=200, deadline=None)
+def test_words_of_a_text_are_those_of_its_lines(lines: list[str]) -> None:
+    assert words("\n".join(lines)) == [word for line in lines for word in words(line)]
+    text = "\n".join(lines)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
+    assert words(text) == [word for found in _WORD.finditer(folded) for word in _split(found.group())]
 
 
 def test_texts_without_words_are_legal() -> None:

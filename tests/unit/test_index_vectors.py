@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
-from memory.index.ranking import SCORE_UNIT
-from memory.index.vectors import Quantised, integer_dots, numpy_dots, quantise, scores, simsimd_dots
+from memory.index import vectors
+from memory.index.ranking import SCORE_UNIT, best
+from memory.index.vectors import Quantised, integer_dots, nearest, numpy_dots, quantise, scores, simsimd_dots
 from records.errors import InvalidInputError
 
 _KERNELS = [numpy_dots, simsimd_dots, integer_dots]
@@ -111,3 +112,37 @@ def test_what_is_not_a_matrix_is_refused() -> None:
 def test_no_rows_give_no_scores() -> None:
     empty = quantise(np.zeros((0, 8), dtype=np.float32))
     assert scores(empty, quantise(_unit(1, 8, 0))).tolist() == []
+
+
+@pytest.mark.parametrize("simd", [True, False])
+@pytest.mark.parametrize("share", [None, 1.0, 0.5, 0.1, 0.0])
+def test_the_nearest_are_those_of_scoring_everything(
+    simd: bool, share: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over several blocks, with many equal scores, by either kernel, whether few rows were chosen or most."""
+    monkeypatch.setattr(vectors, "_SIMD", simd)
+    monkeypatch.setattr(vectors, "_SCAN", 700)
+    chance = np.random.default_rng(3)
+    codes = chance.integers(-3, 4, (3001, 5), dtype=np.int8)
+    stored = Quantised(codes, np.full(3001, 2**24, dtype=np.int32))
+    query = Quantised(codes[:1].copy(), stored.multipliers[:1])
+    chosen = None if share is None else np.flatnonzero(chance.random(3001) < share)
+    among = np.arange(3001) if chosen is None else chosen
+    whole = scores(Quantised(codes[among], stored.multipliers[among]), query)
+    for limit in (1, 50, 5000):
+        rows, found = nearest(stored, query, chosen, limit)
+        assert (np.diff(rows) > 0).all()
+        assert rows[best(found, rows, limit)].tolist() == among[best(whole, among, limit)].tolist()
+        assert (
+            dict(zip(rows.tolist(), found.tolist(), strict=True)).items()
+            <= dict(zip(among.tolist(), whole.tolist(), strict=True)).items()
+        )
+
+
+def test_threads_change_no_dot(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = np.random.default_rng(8).integers(-127, 128, (9001, 384), dtype=np.int8)
+    found = []
+    for threads in (1, 2):
+        monkeypatch.setattr(vectors, "THREADS", threads)
+        found.append(simsimd_dots(codes, codes[:1].copy()).tolist())
+    assert found[0] == found[1] == numpy_dots(codes, codes[:1].copy()).tolist()

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from memory.index.artifact import IndexDocument, build_index
+from memory.index.artifact import IndexDocument
 from memory.index.embedding import HashEmbedder
 from memory.recall.context import Recall
+from memory.recall.document import document_text
 from memory.recall.loaded import LoadedInput, UnusableInput
-from memory.recall.memory_index import MemoryIndex, pack_memory_index
+from memory.recall.memory_index import MEMORY_INDEX, MemoryIndex, MemoryIndexBuilder, memory_row
 from memory.recall.validation import parse_request
 from memory.snapshots import RecallInputSnapshotBuilder, recall_input_key
 from policies.retrieval_policy import retrieval_policy
@@ -222,6 +223,9 @@ def test_vrm_r02_retention_revokes_a_frozen_and_a_loaded_input(world: World) -> 
 
 def _with_rows(loaded: LoadedInput, rows: list[tuple[MemoryRecord, Disposition]]) -> LoadedInput:
     """Return a loaded input whose columns claim other rows: what a corrupted build could put there."""
-    search = build_index([IndexDocument(str(record.id), "x") for record, _ in rows], HashEmbedder(32)).data
-    data = pack_memory_index(loaded.index.snapshot_id, rows, search)
-    return replace(loaded, index=MemoryIndex.from_bytes(data))
+    builder = MemoryIndexBuilder(MEMORY_INDEX, HashEmbedder(32))
+    for record, disposition in rows:
+        builder.add(IndexDocument(str(record.id), document_text(record)), memory_row(record, disposition))
+    return replace(
+        loaded, index=MemoryIndex.from_bytes(builder.finish(knowledge_snapshot_id=loaded.index.snapshot_id)[1])
+    )
