@@ -8,28 +8,36 @@ not find a mistake in them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from memory.fsck.case import Case, Chunk
 from memory.fsck.codes import Code
 from memory.proofs import require_proofs
+from records.base import Record
+from records.cards import EpisodicCard
 from records.control import RunFacts
 from records.decisions import ContextItem, DecisionIntent, RecallContext, citation_id, memory_binding
 from records.errors import NotFoundError, VrmError
 from records.evidence import Attempt, Experience, Intervention
 from records.flows import Authority
+from records.ingestion import EvidenceSnapshot
 from records.knowledge import MemoryRecord
 from records.outcomes import CLOSURE_ONLY, OF_THE_INTENT, OutcomeAttemptLink, RecallOutcome, SourceStatus
+from records.procedures import ProcedureRecord
 from records.snapshots import KnowledgeSnapshot, RecallInput
 from records.states import Machine
 from records.values import RecallRequirement
 from store.recent import Recent
 
 Heads = dict[str, tuple[str, ...]]
-"""Event, disposition and scope variant of each member of a snapshot, by memory id."""
+"""What a card must say of each member of the snapshots of a Recall Input, by the id of its source.
+
+Of a rule or a procedure that is event, disposition and scope variant; of an episode bundle, snapshot and position.
+"""
 
 
+_SOURCES: Final = {"semantic": MemoryRecord, "procedure": ProcedureRecord, "episodic": Experience}
 _EVIDENCE: Final = {"cancelled": "CANCEL_EVENT", "actor_failed": "RUNTIME_FAILURE"}
 
 
@@ -49,14 +57,15 @@ class DecisionCheck:
     def _check_contexts(self, case: Case, chunk: Chunk) -> None:
         contexts = chunk.of(RecallContext)
         intents = case.read((context.intent_id for context in contexts.values()), DecisionIntent)
-        records = case.read((item.memory_id for each in contexts.values() for item in each.items), MemoryRecord)
+        cards = [item.card for each in contexts.values() for item in each.items]
+        sources = case.load(each.experience_id if isinstance(each, EpisodicCard) else each.memory_id for each in cards)
         for key, context in contexts.items():
             intent = intents.get(str(context.intent_id))
             if intent is not None and intent.governance.recall_requirement is not RecallRequirement.REQUIRED:
                 case.findings.add(Code.OUTCOME_ILLEGAL, key, "a registered control intent takes no context")
             heads = self._heads(case, context) if context.items else {}
             for item in context.items:
-                for broken in _card_faults(context, item, heads, records.get(str(item.memory_id))):
+                for broken in _card_faults(context, item, heads, sources, intent):
                     case.findings.add(Code.CARD_SOURCE, key, f"card {item.ordinal}: {broken}")
 
     def _heads(self, case: Case, context: RecallContext) -> Heads:
@@ -67,9 +76,14 @@ class DecisionCheck:
             name = None if queried is None else str(queried.knowledge_snapshot_id)
             snapshot = case.read([name], KnowledgeSnapshot).get(str(name))
             members = () if snapshot is None else snapshot.members
-            self._inputs.put(
-                key, {str(one.memory_id): (one.event_id, one.disposition, one.scope_variant_id) for one in members}
-            )
+            heads: Heads = {
+                str(one.memory_id): (one.event_id, one.disposition, one.scope_variant_id) for one in members
+            }
+            shown = None if queried is None else queried.evidence_snapshot_id
+            for episodes in case.read([shown], EvidenceSnapshot).values():
+                where = (str(episodes.id), str(episodes.evidence_position))
+                heads |= {str(one.experience_id): (one.bundle_digest, *where) for one in episodes.members}
+            self._inputs.put(key, heads)
         return self._inputs[key]
 
 
@@ -90,16 +104,31 @@ def _check_intents(case: Case, chunk: Chunk) -> None:
             case.findings.add(Code.RUN_UNKNOWN, key, f"the Runtime knows no {intent.run_id}")
 
 
-def _card_faults(context: RecallContext, item: ContextItem, heads: Heads, record: MemoryRecord | None) -> Iterator[str]:
+def _card_faults(
+    context: RecallContext,
+    item: ContextItem,
+    heads: Heads,
+    sources: Mapping[str, Record],
+    intent: DecisionIntent | None,
+) -> Iterator[str]:
     card = item.card
     if item.card_id != card.card_id or item.memory_id != card.memory_id:
         yield "its id does not follow from its content"
     if item.citation_id != citation_id(context.intent_id, context.recall_input_id, item.card_id, item.ordinal):
         yield "its citation does not follow from its place"
-    if heads.get(str(card.memory_id)) != (card.event_id, card.disposition, card.scope_variant_id):
+    if isinstance(card, EpisodicCard):
+        source, digest = str(card.experience_id), card.experience_digest
+        said: tuple[str, ...] = (card.bundle_digest, str(card.evidence_snapshot_id), str(card.evidence_position))
+        if intent is not None and (card.run_id, card.arm, card.pair) != (intent.run_id, intent.arm, intent.pair):
+            yield "it is an episode of another Run, arm or pair"
+    else:
+        source, digest = str(card.memory_id), card.memory_digest
+        said = (card.event_id, card.disposition, card.scope_variant_id)
+    if heads.get(source) != said:
         yield "it is no member of the snapshot that was queried"
-    if record is not None and card.memory_digest != record.payload_digest:
-        yield f"it was made from other bytes than {item.memory_id} has"
+    record = sources.get(source)
+    if record is not None and (digest != record.payload_digest or not isinstance(record, _SOURCES[card.source_kind])):
+        yield f"it was made from other bytes than {source} has"
 
 
 def _check_outcomes(case: Case, chunk: Chunk) -> None:

@@ -37,6 +37,7 @@ from records.states import ARROWS, FENCING, STARTS, Machine, Phase
 from store.ledger.schema import DEFINITION as LEDGER
 from store.ledger.schema import column_names, referenced
 from store.runtime.schema import DEFINITION as RUNTIME
+from tests.support.card_samples import sample_cards, sample_requests
 from tests.support.decision_samples import every_variant, make_card, sample_records
 from tests.support.legacy_samples import every_sample
 from tests.support.samples import PROFILE, TARGET, baseline_records, link_of, run_of, scope_of
@@ -205,7 +206,20 @@ def values_file() -> str:
     return _json([[value, value_text(value)] for value in values])
 
 
+def cards_file() -> str:
+    """Return one vector per kind of card, and per form of request."""
+    cards = {
+        kind: {"id": str(card.card_id), "canonical": card.canonical.decode()} for kind, card in sample_cards().items()
+    }
+    requests = {
+        name: {"digest": asked.canonical_digest, "canonical": asked.canonical.decode()}
+        for name, asked in sample_requests().items()
+    }
+    return _json({"cards": cards, "requests": requests})
+
+
 FILES: Final = {
+    "cards.json": cards_file,
     "records.json": records_file,
     "ids.json": ids_file,
     "registry.txt": registry_file,

@@ -289,7 +289,7 @@ CREATE TABLE ledger.decision_recall_context_items (
 	namespace TEXT NOT NULL,
 	citation_id TEXT NOT NULL,
 	card_id TEXT NOT NULL,
-	memory_id TEXT NOT NULL,
+	memory_id TEXT,
 	PRIMARY KEY (parent_id, ordinal),
 	CONSTRAINT decision_recall_context_items_one_citation_id UNIQUE (parent_id, citation_id),
 	CONSTRAINT decision_recall_context_items_one_card_id UNIQUE (parent_id, card_id),

@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memory.evidence import Trial
 from memory.index.embedding import HashEmbedder
+from memory.recall.candidates import gather
 from memory.recall.context import Recall
 from memory.recall.loaded import LoadedInput
 from memory.snapshots import (
@@ -194,10 +196,8 @@ class TestProcedures:
         assert card.supporting == tuple(each.experience_id for each in record.links)
         assert isinstance(found, Recall)
         assert ": procedure [citation " in found.rendered
-        assert (
-            'step 1: "Change scaler."; set_knob of experiments.tabular: from "none"; knob "scaler"; to "standard"'
-            in (found.rendered)
-        )
+        first = 'set_knob of experiments.tabular: from "none"; knob "scaler"; to "standard"'
+        assert f'step 1: "Change scaler."; {first}' in found.rendered
         assert "tools: experiments.tabular at 1.1.0; 1.2.0" in found.rendered
         assert "cost: one-fit; experiments 3, at most 3 runs" in found.rendered
         assert made.token_count == Tokenizer().count(found.rendered) <= 1200
@@ -306,18 +306,15 @@ class TestEpisodes:
             captured(world, arm="control")
 
     def test_the_newest_episode_comes_first(self, world: World) -> None:
-        """One card at an intervention, and it is the last thing that the Run did."""
+        """The structured list puts the last thing that the Run did first; an intervention shows one card."""
         for seed, value in ((2, 10), (3, 100), (4, 0.1)):
             last = world.experience(episode(seed, ("C", 1, value)))
         source = composed(world, captured(world))
-        made = context(answer(world, source, decision=world.admit(intent(run_id=RUN))))
-        score = {part.feature: part.value for part in made.items[0].score}
-        ranks = {"lexical_rank", "provenance_rank", "semantic_rank"} & score.keys()
-        assert ranks
-        assert len(made.items) == 1
-        newest = next(item for item in captured(world).members if item.experience_id == last.id)
-        if score.get("provenance_rank") == 1:
-            assert made.items[0].card.as_json()["experience_id"] == newest.experience_id
+        loaded = world.retriever().load(RecallInputId(source.id))
+        assert isinstance(loaded, LoadedInput)
+        rows = np.arange(3, dtype=np.int64)
+        assert [hit.id for hit in gather(loaded.lanes[SourceKind.EPISODIC], rows, "", None, 1).hits] == [last.id]
+        assert len(context(answer(world, source, decision=world.admit(intent(run_id=RUN)))).items) == 1
 
     def test_diagnosis_finds_the_same_failure_and_refuses_others(self, world: World) -> None:
         alike = world.experience(episode(2, ("C", 1, 10), verified={}, violations=("evaluator_timeout",)))

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 import records.conflicts
 import records.decisions
@@ -20,12 +21,14 @@ import records.procedures
 import records.retention
 import records.snapshots  # noqa: F401  # the imports fill both registries
 from records.base import KINDS, load_record
+from records.decisions import Card, RecallRequest
 from records.models import Id
 from tests.golden.material import FILES, FOLDER
 from tests.support.second_canonicaliser import canonicalise, derive
 
 RECORDS: dict[str, Any] = json.loads((FOLDER / "records.json").read_text(encoding="utf-8"))
 IDS: dict[str, Any] = json.loads((FOLDER / "ids.json").read_text(encoding="utf-8"))
+CARDS: dict[str, Any] = json.loads((FOLDER / "cards.json").read_text(encoding="utf-8"))
 
 # What identities leave out, written down a second time (spec 9; the rest is in every identity).
 OUTSIDE = {
@@ -70,6 +73,39 @@ def test_id_vector(noun: str) -> None:
     assert derive(noun, vector["projection"]) == vector["id"]
     assert Id.classes[noun].derive(vector["projection"]) == vector["id"]
     assert Id.classes[noun].check(vector["id"]).noun == noun
+
+
+@pytest.mark.parametrize("kind", sorted(CARDS["cards"]))
+def test_card_vector(kind: str) -> None:
+    """The id covers the whole card, and the kind of source says which card it is."""
+    vector = CARDS["cards"][kind]
+    read = json.loads(vector["canonical"])
+    assert canonicalise(read).decode() == vector["canonical"]
+    assert derive("evidence-card", read) == vector["id"]
+    card = TypeAdapter(Card).validate_json(vector["canonical"])
+    assert (card.source_kind, str(card.card_id)) == (kind, vector["id"])
+
+
+@pytest.mark.parametrize(
+    "name", ["memory_id", "family_id", "scope_variant_id", "event_id", "disposition", "as_of_position"]
+)
+def test_an_episodic_card_cannot_pass_for_knowledge(name: str) -> None:
+    """Spec 9.6: what a memory card must have is null and forbidden; and a memory card must have it."""
+    own = json.loads(CARDS["cards"]["episodic"]["canonical"])
+    memory = json.loads(CARDS["cards"]["procedure"]["canonical"])
+    assert own[name] is None
+    for kind, value in ((own, memory[name]), (memory, None)):
+        with pytest.raises(ValidationError, match=name):
+            TypeAdapter(Card).validate_json(json.dumps(kind | {name: value}))
+
+
+def test_a_request_that_does_not_ask_is_as_it_was() -> None:
+    plain, full = (json.loads(CARDS["requests"][name]["canonical"]) for name in ("plain", "full"))
+    assert full.keys() - plain.keys() == {"situation", "tools", "failure_signature"}
+    for name in ("plain", "full"):
+        vector = CARDS["requests"][name]
+        assert RecallRequest.load(vector["canonical"]).canonical_digest == vector["digest"]
+        assert hashlib.sha256(vector["canonical"].encode()).hexdigest() == vector["digest"]
 
 
 @pytest.mark.parametrize("name", sorted(FILES))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from evaluation.paired import FAILED_UTILITY
 from experiments.tabular.tasks import task_root
+from memory.card_guards import source_of
 from policies.catalog import load_catalog
 from policies.modes import CONTROL, MEMORY
 from records.decisions import ContextItem, DecisionIntent, EvidenceCard, RecallContext
@@ -247,7 +248,7 @@ def _cards(context: RecallContext | None, outcome: RecallOutcome | None) -> tupl
 def _card(item: ContextItem, verdict: str, reason: str) -> CardFacts:
     return CardFacts(
         ordinal=item.ordinal,
-        memory_id=str(item.memory_id),
+        memory_id=str(source_of(item.card)),
         citation_id=str(item.citation_id),
         claim=item.card.claim if isinstance(item.card, EvidenceCard) else item.card.headline,
         action=item.card.action.value if isinstance(item.card, EvidenceCard) else item.card.source_kind,
