@@ -27,6 +27,7 @@ from policies.hard_filters import FilterQuestion, hard_filter
 from policies.retrieval_policy import retrieval_policy
 from records.decisions import DecisionIntent, RecallRequest
 from records.knowledge import MemoryRecord
+from store.database import Connection
 
 PEER: Final = "pgvector exact search (no memory service)"
 _LIMIT: Final = 50
@@ -43,9 +44,14 @@ _QUERY: Final = "SELECT id FROM peer_rules WHERE task = %s ORDER BY embedding <#
 
 def measure_peer(scene: Scene, told: Callable[[int, int], None]) -> dict[str, Any]:
     """Take turns with the peer and return the figures."""
+    with scene.bench.beside("peer") as peer:
+        return _compared(scene, peer, told)
+
+
+def _compared(scene: Scene, peer: Connection, told: Callable[[int, int], None]) -> dict[str, Any]:
     index = MemoryIndex.from_bytes(scene.composed.index)
     embedder = SpreadEmbedder(scene.model)
-    _fill(scene, index, embedder, told)
+    _fill(scene, peer, index, told)
     asked = [asked_of(number, scene.composed.recall_input_id, scene.tasks) for number in range(_ASKED)]
     vectors = [embedder.embed([query_text(request)], kind="query")[0] for _, request in asked]
 
@@ -56,8 +62,8 @@ def measure_peer(scene: Scene, told: Callable[[int, int], None]) -> dict[str, An
 
     def theirs(at: int) -> None:
         _, request = asked[at % _ASKED]
-        told_to = [request.scope.task_scope_id, _literal(vectors[at % _ASKED]), _LIMIT]
-        scene.bench.admin.execute(_QUERY, told_to).fetchall()
+        given = [request.scope.task_scope_id, _literal(vectors[at % _ASKED]), _LIMIT]
+        peer.execute(_QUERY, given).fetchall()
 
     alternatives = [
         Alternative(name="ours", act=ours, repeats=_ASKED),
@@ -74,13 +80,13 @@ def measure_peer(scene: Scene, told: Callable[[int, int], None]) -> dict[str, An
     }
 
 
-def _fill(scene: Scene, index: MemoryIndex, embedder: SpreadEmbedder, told: Callable[[int, int], None]) -> None:
+def _fill(scene: Scene, peer: Connection, index: MemoryIndex, told: Callable[[int, int], None]) -> None:
     """Give the peer the same rules and vectors."""
-    admin, size = scene.bench.admin, index.search.size
+    embedder, size = SpreadEmbedder(scene.model), index.search.size
     for statement in _TABLE:
-        admin.execute(statement)
+        peer.execute(statement)
     copy = sql.SQL("COPY peer_rules (id, task, embedding) FROM STDIN")
-    with admin.cursor() as cursor, cursor.copy(copy) as rows:
+    with peer.cursor() as cursor, cursor.copy(copy) as rows:
         for start in range(0, size, _READ_AT_ONCE):
             ids = [index.search.ids[row] for row in range(start, min(start + _READ_AT_ONCE, size))]
             stored = scene.bench.ledger.get_many(ids)
@@ -91,7 +97,7 @@ def _fill(scene: Scene, index: MemoryIndex, embedder: SpreadEmbedder, told: Call
                     rows.write_row((each, record.scope.task_scope_id, _literal(vector)))
             told(start + len(ids), size)
     for statement in _INDEX:
-        admin.execute(statement)
+        peer.execute(statement)
 
 
 def _literal(vector: NDArray[np.float32]) -> str:

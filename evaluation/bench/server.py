@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
 from memory.ports import CoordinatorPort
 from records.appends import Append, AppendReceipt
 from records.errors import VrmError
 from store.artifacts import ArtifactStore
 from store.database import Connection, connect
+from store.embedded.databases import SUPERUSER
 from store.install import install
 from store.ledger.postgres import PostgresLedger
 from store.ledger.schema import DEFINITION
@@ -40,6 +44,15 @@ class Bench:
     ledger: PostgresLedger
     artifacts: ArtifactStore
     admin: Connection
+
+    @contextmanager
+    def beside(self, name: str) -> Iterator[Connection]:
+        """Make a database of that name on the server, for what needs its superuser, and connect to it."""
+        root = make_conninfo(self.urls.ledger_admin, user=SUPERUSER, dbname="postgres")
+        with connect(root, "bench reference") as link:
+            link.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)).as_string())
+        with connect(make_conninfo(root, dbname=name), "bench reference") as made:
+            yield made
 
     def settings(self) -> dict[str, str]:
         """Return the settings that decide what a commit costs, as the server says them."""

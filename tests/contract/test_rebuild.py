@@ -1,4 +1,4 @@
-"""An index is rebuilt to the same digests and cards, on one thread and on two, each in a process of its own."""
+"""An index is rebuilt to the same digests and the same cards, on one thread and on two, a process of its own each."""
 
 from __future__ import annotations
 
