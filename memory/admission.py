@@ -12,7 +12,7 @@ from policies.modes import may_require
 from records.base import Record
 from records.decisions import DecisionIntent
 from records.errors import IntegrityError, NotFoundError
-from records.governance import ArmManifest, MemoryProfile
+from records.governance import ArmManifest, read_profile
 from records.runtime import RunBody, Subject
 from records.values import RecallRequirement
 from store.artifacts import ArtifactStore
@@ -45,7 +45,7 @@ def _require(artifacts: ArtifactStore, intent: DecisionIntent, run: Subject | No
         met, due = getattr(governance, name), getattr(wanted, name)
         if met != due:
             raise IntegrityError(f"governance.{name}", met, f"Arm {intent.arm} was admitted with {due}.")
-    profile = MemoryProfile.read(artifacts.read(wanted.profile_digest), wanted.profile_digest)
+    profile = read_profile(artifacts.read(wanted.profile_digest), wanted.profile_digest)
     if profile.profile_ref != wanted.profile_ref:
         raise IntegrityError("governance.profile_ref", wanted.profile_ref, f"The profile is {profile.profile_ref}.")
     if wanted.recall_requirement is RecallRequirement.REQUIRED and not may_require(profile.mode):

@@ -11,7 +11,7 @@ What a mode does is `policies/modes.py`.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import model_validator
 
@@ -62,18 +62,6 @@ class MemoryProfile(_Published):
             raise ValueError("frozen_memory, and no other mode, names the one Recall Input that it queries")
         return self
 
-    @classmethod
-    def read(cls, data: bytes, digest: str) -> Self:
-        """Read a published profile; that of frozen memory comes with its Recall Input.
-
-        Raises:
-            InvalidRecordError: the bytes are no profile.
-            IntegrityError: they are not in canonical form.
-        """
-        kind: Any = FrozenMemoryProfile if _mode_of(data) == Mode.FROZEN_MEMORY else MemoryProfile
-        found: Self = super(MemoryProfile, kind).read(data, digest)
-        return found
-
 
 class FrozenMemoryProfile(MemoryProfile):
     """Frozen memory: every decision queries this one Recall Input, and nothing changes what it holds."""
@@ -82,9 +70,16 @@ class FrozenMemoryProfile(MemoryProfile):
     recall_input_id: RecallInputId
 
 
-def _mode_of(data: bytes) -> object:
+def read_profile(data: bytes, digest: str) -> MemoryProfile:
+    """Read a published profile; that of frozen memory comes with its Recall Input.
+
+    Raises:
+        InvalidRecordError: the bytes are no profile.
+        IntegrityError: they are not in canonical form.
+    """
     content = parse_canonical(data)
-    return content.get("mode") if isinstance(content, dict) else None
+    is_frozen = isinstance(content, dict) and content.get("mode") == Mode.FROZEN_MEMORY
+    return (FrozenMemoryProfile if is_frozen else MemoryProfile).read(data, digest)
 
 
 class ArmAssignment(Model):

@@ -18,7 +18,7 @@ from records.base import Record
 from records.decisions import DecisionIntent, RecallContext
 from records.envelopes import PlannerEnvelope
 from records.evidence import Attempt
-from records.governance import ArmManifest, FrozenMemoryProfile, MemoryProfile, Mode
+from records.governance import ArmManifest, FrozenMemoryProfile, MemoryProfile, Mode, read_profile
 from records.legacy_recall import LegacyRecall
 from records.outcomes import CardReason, CardVerdict, DecisionStatus, RecallOutcome, SourceStatus
 from records.values import RecallRequirement
@@ -75,7 +75,7 @@ class Rollout:
     def profile(self, intent: DecisionIntent) -> MemoryProfile:
         """Return the profile that an intent is bound to, as it was published."""
         digest = intent.governance.profile_digest
-        return MemoryProfile.read(self.stores.artifacts.read(digest), digest)
+        return read_profile(self.stores.artifacts.read(digest), digest)
 
     def envelopes(self, mode: str) -> list[PlannerEnvelope]:
         """Return what the actors of a mode answered, as it was published before anything was executed."""

@@ -10,7 +10,7 @@ from policies.modes import Lane, RecallPath, arms_of, may_require, rules_of
 from policies.retrieval_policy import retrieval_policy
 from records.canonical import canonical_bytes, digest_bytes
 from records.errors import InvalidInputError, InvalidRecordError
-from records.governance import FrozenMemoryProfile, MemoryProfile, Mode
+from records.governance import FrozenMemoryProfile, Mode, read_profile
 from records.ids import RecallInputId
 from records.values import RecallRequirement
 
@@ -94,7 +94,7 @@ STORED = (
 
 
 def test_a_profile_that_was_stored_before_is_read_with_its_bytes() -> None:
-    found = MemoryProfile.read(STORED, digest_bytes(STORED))
+    found = read_profile(STORED, digest_bytes(STORED))
     assert found.mode is Mode.DECISION_MEMORY
     assert found.canonical == STORED
 
@@ -104,7 +104,7 @@ def test_a_frozen_profile_names_its_input_and_no_other_does() -> None:
     frozen = FrozenMemoryProfile(
         profile_ref="frozen_memory/v1", retrieval_policy=policy, recall_input_id=RecallInputId.derive({})
     )
-    found = MemoryProfile.read(frozen.canonical, frozen.canonical_digest)
+    found = read_profile(frozen.canonical, frozen.canonical_digest)
     assert isinstance(found, FrozenMemoryProfile)
     assert found == frozen
     for wrong in (
@@ -115,4 +115,4 @@ def test_a_frozen_profile_names_its_input_and_no_other_does() -> None:
     ):
         data = canonical_bytes(wrong)
         with pytest.raises(InvalidRecordError):
-            MemoryProfile.read(data, digest_bytes(data))
+            read_profile(data, digest_bytes(data))
