@@ -35,6 +35,7 @@ class DistillationWorkerActor:
 
     def __init__(self, settings: Settings) -> None:
         """Open the Ledger to read."""
+        settings.watch()
         self._distillers = PinnedDistillers(PostgresLedger(settings.ledger_dsn, "distiller"), now)
 
     @ray.method
@@ -53,6 +54,7 @@ class RetrieverReplicaActor:
 
     def __init__(self, settings: Settings, embedder: Embedder) -> None:
         """Open the stores to read; `embedder` is the one process that holds the model."""
+        settings.watch()
         self._retriever = DecisionPointRetriever(
             PostgresLedger(settings.ledger_dsn, "retriever"),
             ArtifactStore(settings.artifacts_url),

@@ -49,6 +49,7 @@ from memory.recall.validation import (
     check_policy,
 )
 from memory.retention import denied_at
+from memory.trace.watching import recalling
 from policies.hard_filters import FilterQuestion, hard_filter
 from policies.ranker import Candidate, Ranking, rank
 from policies.rendering import RENDERER
@@ -136,6 +137,7 @@ class DecisionPointRetriever:
         """
         return load_input(self._ledger, self._artifacts, recall_input_id, denials=self._denials, data=data)
 
+    @recalling
     def propose(
         self,
         intent: DecisionIntent,

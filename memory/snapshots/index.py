@@ -13,6 +13,7 @@ from memory.index.artifact import build_index as build_search_index
 from memory.index.embedding import NON_SEMANTIC, Embedder, require_semantic
 from memory.recall.document import document_text
 from memory.recall.memory_index import MEMORY_INDEX, identity_digest, pack_memory_index
+from memory.trace.watching import indexing
 from records.canonical import digest_bytes
 from records.errors import IntegrityError
 from records.ids import KnowledgeSnapshotId
@@ -22,6 +23,7 @@ from records.values import ArtifactRef, Disposition
 from store.ledger.port import LedgerReader
 
 
+@indexing
 def build_index(
     reader: LedgerReader, snapshot: KnowledgeSnapshot, embedder: Embedder, *, test_index: bool = False
 ) -> tuple[IndexBuild, bytes]:

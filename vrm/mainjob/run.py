@@ -51,7 +51,7 @@ def run_round(job: Job) -> int:
         planner=planner_policy(),
         recall_input_id=steps.recall_input_of(job, [state.run_id for state in new_trials(job.round, tasks, catalog)]),
     )
-    decisions = HeldOut(job, maker, Experiments(job, catalog, contract), job.owners.retrievers.propose)
+    decisions = HeldOut(job, maker, Experiments(job, catalog, contract), job.recall)
     decisions.run(tasks)
     for run_id, slot in runs.items():
         steps.close_run(job, run_id, slot)
