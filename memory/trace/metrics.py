@@ -146,9 +146,9 @@ class Standing(Collector):
         return _labelled(GaugeMetricFamily, "vrm_scope_variant_heads", words, ("disposition",), standing)
 
     def _costs(self) -> Iterator[Metric]:
-        amounts: dict[Unit, Counter[tuple[str, ...]]] = defaultdict(Counter)
+        amounts: dict[Unit, dict[tuple[str, ...], float]] = defaultdict(lambda: defaultdict(float))
         for each in self._book.read():
-            amounts[each.unit][each.component.value,] += each.amount  # type: ignore[assignment]  # Counter adds floats too
+            amounts[each.unit][each.component.value,] += each.amount
         for unit in Unit:
             words = f"What the work cost by component, in {unit.value}; the statements of this home."
             yield _labelled(CounterMetricFamily, f"vrm_cost_{unit.value}", words, ("component",), amounts[unit])

@@ -32,7 +32,9 @@ def recalling(
     """Tell of every request how it was answered, or that it failed."""
 
     @functools.wraps(propose)
-    def watched(self: S, intent: DecisionIntent, request: RecallRequest, *args: P.args, **kwargs: P.kwargs) -> Answered:
+    def watched(
+        self: S, intent: DecisionIntent, request: RecallRequest, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Answered:
         begun = perf_counter()
         try:
             answer = propose(self, intent, request, *args, **kwargs)
@@ -54,7 +56,7 @@ def indexing(
 
     @functools.wraps(build)
     def watched(
-        reader: LedgerReader, snapshot: KnowledgeSnapshot, embedder: Embedder, *args: P.args, **kwargs: P.kwargs
+        reader: LedgerReader, snapshot: KnowledgeSnapshot, embedder: Embedder, /, *args: P.args, **kwargs: P.kwargs
     ) -> Built:
         begun = perf_counter()
         made = build(reader, snapshot, embedder, *args, **kwargs)

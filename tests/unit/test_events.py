@@ -202,8 +202,8 @@ class TestLog:
     def test_each_event_is_one_json_line(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         path = tmp_path / "events.jsonl"
         open_log(path)
-        for number in range(3):
-            tell(lambda number=number: [event(LOST, "space", error=f"E{number}")])
+        made = [event(LOST, "space", error=f"E{number}") for number in range(3)]
+        tell(lambda: made)
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         assert [(line["event"], line["namespace"], line["error"]) for line in lines] == [
             (LOST, "space", f"E{number}") for number in range(3)

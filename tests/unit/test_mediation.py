@@ -118,7 +118,8 @@ class TestVrmO04:
         assert shown.effect is not None
         control = pair.trace(pair.control).after
         assert control is not None
-        assert (shown.effect.n_pairs, shown.effect.mean_delta) == (1, pytest.approx(0.75 - control))
+        assert shown.effect.n_pairs == 1
+        assert shown.effect.mean_delta == pytest.approx(0.75 - control)
         assert improvements(read.traces) == 1
 
 
