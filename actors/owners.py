@@ -43,6 +43,7 @@ class CommitCoordinatorActor:
 
     def __init__(self, settings: Settings) -> None:
         """Open the stores and claim the Ledger."""
+        settings.watch()
         holder = settings.holder(COORDINATOR)
         self._coordinator = CommitCoordinator(
             PostgresLedger(settings.ledger_dsn, "coordinator"),

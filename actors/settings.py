@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from memory.trace.log import open_log
 from policies.embedding_policy import EmbeddingPolicy, embedding_policy
 
 PACKAGES: Final = ("records", "policies", "store", "memory", "actors", "experiments", "importers", "evaluation", "vrm")
@@ -27,17 +28,25 @@ class Settings:
         ledger_dsn, runtime_dsn: the application roles' addresses.
         artifacts_url: the artifact store.
         embedding: which model the embedder holds.
+        events: the file that events are written to, where the installation has one; empty for none. It is no part of
+            the names.
     """
 
     ledger_dsn: str
     runtime_dsn: str
     artifacts_url: str
     embedding: EmbeddingPolicy = field(default_factory=embedding_policy)
+    events: str = ""
 
     def actor_name(self, role: str) -> str:
         """Return the name under which an actor of this installation is found."""
         key = f"{self.ledger_dsn}\n{self.runtime_dsn}\n{self.artifacts_url}\n{self.embedding.identity.digest}"
         return f"{role}@{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+
+    def watch(self) -> None:
+        """Write the events of this process where the installation keeps them."""
+        if self.events:
+            open_log(Path(self.events))
 
     def holder(self, role: str) -> str:
         """Return who claims, for the server's activity view."""

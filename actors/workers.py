@@ -40,6 +40,7 @@ class DistillationWorkerActor:
 
     def __init__(self, settings: Settings) -> None:
         """Open the Ledger to read."""
+        settings.watch()
         self._distillers = PinnedDistillers(PostgresLedger(settings.ledger_dsn, "distiller"), now)
 
     @ray.method
@@ -70,6 +71,7 @@ class RetrieverReplicaActor:
 
     def __init__(self, settings: Settings, embedder: EagerEmbedder) -> None:
         """Open the stores to read; `embedder` is the one process that holds the model."""
+        settings.watch()
         self._embedder, self._tokenizer = AheadEmbedder(embedder), Tokenizer()
         self._retriever = DecisionPointRetriever(
             PostgresLedger(settings.ledger_dsn, "retriever"),

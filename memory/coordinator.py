@@ -10,12 +10,13 @@ Rules kept here:
   grant (`memory.derive`);
 - an attempt that was retired while its grant had no answer gets its answer all the same: a typed no-commit, unless the
   Ledger has a success of it already;
-- granted and direct appends end in the same store call, each with the guard of its row (`memory.guards`).
+- granted and direct appends end in the same store call, each with the guard of its row (`memory.guards`);
+- what is durable is told as an event (`memory.trace`), before the answer is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -27,6 +28,8 @@ from memory.guards import GUARDS, foreseen
 from memory.handoffs import guard_retired, retired_attempts
 from memory.ports import Fence
 from memory.proofs import require_authority, require_proofs
+from memory.trace.events import Event, tell
+from memory.trace.telling import committed
 from records.appends import Append, AppendReceipt, Proposal, require_sound
 from records.errors import IntegrityError, InvalidInputError, NotFoundError, VrmError
 from records.flows import FLOWS, Authority
@@ -106,8 +109,10 @@ class CommitCoordinator:
             for item in prepared
             if not isinstance(item, VrmError)
         ]
-        answers = iter(self._ledger.commit(self._epoch, requests))
-        return [item if isinstance(item, VrmError) else next(answers) for item in prepared]
+        answers = self._ledger.commit(self._epoch, requests)
+        tell(lambda: _told(requests, answers))
+        left = iter(answers)
+        return [item if isinstance(item, VrmError) else next(left) for item in prepared]
 
     def _authorized(self, authorization_id: str, subject: Subject | None) -> tuple[Authorization, Append]:
         if subject is None:
@@ -138,6 +143,13 @@ class CommitCoordinator:
             permit_digest=authorization.canonical_digest,
             records=derive(records, authorization),
         )
+
+
+def _told(requests: Sequence[Request], answers: Sequence[AppendReceipt | VrmError]) -> Iterator[Event]:
+    """Yield the events of what is durable now; what failed is told by whoever gets the error."""
+    for request, answer in zip(requests, answers, strict=True):
+        if isinstance(answer, AppendReceipt):
+            yield from committed(request.append, answer)
 
 
 _OF_THE_RUN: Final = frozenset({Authority.ADMISSION, Authority.RUNTIME_CLOSURE})

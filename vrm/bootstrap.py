@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from actors.cluster import ClusterInfo, attach, connect, start_local
 from actors.handles import Owners, owners_of
 from actors.settings import Settings
+from memory.trace.log import VARIABLE, Form, form_of, open_log
 from policies.embedding_policy import EmbeddingPolicy, embedding_policy
 from policies.loading import load_policy
 from records.errors import InvalidInputError, UnavailableError
@@ -64,12 +65,14 @@ def open_stores(home: Home | None = None, environ: Mapping[str, str] | None = No
     """Start or find the databases, bring them up to the schema, and open them.
 
     Raises:
+        InvalidInputError: `VRM_LOG` says something unknown.
         UnavailableError: no server can be started or reached.
         OutdatedSchemaError: a database holds an earlier revision; `migrate_stores` brings it up to date.
         SchemaError: a database holds a foreign, partial or unknown schema.
     """
     env = os.environ if environ is None else environ
     where = home or home_of(env)
+    open_log(where.events, form_of(env.get(VARIABLE, "")))
     urls = open_databases(server_of(where), env)
     _refuse_one_database(urls)
     install(urls.ledger_admin, address_of(urls.ledger_app).role, LEDGER)
@@ -162,7 +165,10 @@ def owners(opened: Stores, info: ClusterInfo | None) -> Owners:
     if info is None:
         raise UnavailableError("ray", "no cluster runs", "Start one with `vrm up`, or set RAY_ADDRESS.")
     connect(info)
-    return owners_of(Settings(opened.urls.ledger_app, opened.urls.runtime_app, opened.artifacts.url, embedding()))
+    events = "" if form_of(os.environ.get(VARIABLE, "")) is Form.OFF else str(opened.home.events)
+    return owners_of(
+        Settings(opened.urls.ledger_app, opened.urls.runtime_app, opened.artifacts.url, embedding(), events)
+    )
 
 
 def _refuse_one_database(urls: DatabaseUrls) -> None:

@@ -60,6 +60,16 @@ class Home:
         return self.root / "logs"
 
     @property
+    def events(self) -> Path:
+        """The events of the installation, one a line."""
+        return self.logs / "events.jsonl"
+
+    @property
+    def costs(self) -> Path:
+        """The statements of cost of the installation, one a line."""
+        return self.root / "costs.jsonl"
+
+    @property
     def ray(self) -> Path:
         """Folder of the local cluster's address, process and token files."""
         return self.root / "ray"

@@ -29,6 +29,8 @@ from memory.distillation.revoked import Ending, retraction, undrafted
 from memory.distillation.view import Finding, View, read_view
 from memory.distillation.wording import Drafter
 from memory.ports import Clock
+from memory.trace.events import tell
+from memory.trace.watching import judged
 from policies.distiller import VariantVerdict
 from policies.procedures.judging import ProcedureVerdict
 from records.appends import Head, Proposal
@@ -100,9 +102,9 @@ class KnowledgeDistiller:
     def view(self, snapshot_id: EvidenceSnapshotId) -> View:
         """Return a snapshot as read and judged; done once per snapshot (see `read_view` for what it raises)."""
         if snapshot_id not in self._views:
-            self._views[snapshot_id] = read_view(
-                self._reader, snapshot_id, self._policies.distillation, self._policies.procedures
-            )
+            view = read_view(self._reader, snapshot_id, self._policies.distillation, self._policies.procedures)
+            self._views[snapshot_id] = view
+            tell(lambda: judged(view))
         return self._views[snapshot_id]
 
     def propose(self, requests: Sequence[DistillationRequest]) -> list[Proposal]:

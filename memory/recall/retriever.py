@@ -54,6 +54,7 @@ from memory.recall.validation import (
     check_policy,
 )
 from memory.retention import denied_at
+from memory.trace.watching import recalling
 from policies.hard_filters import FilterQuestion, hard_filter
 from policies.ranker import Candidate, Ranking, Source, rank
 from policies.rendering import RENDERERS
@@ -143,6 +144,7 @@ class DecisionPointRetriever:
         kinds = frozenset[SourceKind]().union(*(policy.kinds for policy in self._policies.values()))
         return load_input(self._ledger, self._artifacts, recall_input_id, denials=self._denials, data=data, kinds=kinds)
 
+    @recalling
     def propose(
         self,
         intent: DecisionIntent,

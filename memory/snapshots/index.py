@@ -25,6 +25,7 @@ from memory.recall.memory_index import (
     identity_digest,
     memory_row,
 )
+from memory.trace.watching import indexing
 from policies.episodes import Episode
 from policies.lane_facts import episode_facts, procedure_facts
 from policies.ranker import GRADE_STEPS, constrained_fields
@@ -51,6 +52,7 @@ class _Document:
     row: IndexRow
 
 
+@indexing
 def build_index(
     reader: LedgerReader, snapshot: KnowledgeSnapshot, embedder: Embedder, *, test_index: bool = False
 ) -> tuple[IndexBuild, bytes]:
@@ -77,6 +79,7 @@ def build_index(
     return _built(MEMORY_INDEX, snapshot, None, documents, embedder, test_index=test_index)
 
 
+@indexing
 def build_procedure_index(
     reader: LedgerReader, snapshot: KnowledgeSnapshot, embedder: Embedder, *, test_index: bool = False
 ) -> tuple[IndexBuild, bytes]:
@@ -89,11 +92,12 @@ def build_procedure_index(
     return _built(PROCEDURE_INDEX, snapshot, None, documents, embedder, test_index=test_index)
 
 
+@indexing
 def build_episode_index(
     reader: LedgerReader,
     snapshot: KnowledgeSnapshot,
-    evidence: EvidenceSnapshot,
     embedder: Embedder,
+    evidence: EvidenceSnapshot,
     *,
     test_index: bool = False,
 ) -> tuple[IndexBuild, bytes]:
@@ -138,7 +142,7 @@ def _built(
     builder, count = MemoryIndexBuilder(schema, embedder), 0
     for each in documents:
         builder.add(IndexDocument(each.id, each.text), each.row)
-        count += 1  # noqa: SIM113  # where nothing comes, it is zero
+        count += 1  # where nothing comes, it is zero
     sources = {"knowledge_snapshot_id": str(snapshot.id)}
     sources |= {} if evidence is None else {"evidence_snapshot_id": str(evidence.id)}
     search, data = builder.finish(**sources)

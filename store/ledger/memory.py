@@ -8,6 +8,7 @@ works on the state itself and keeps an undo log, so that a savepoint costs what 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -20,7 +21,7 @@ from records.models import noun_of
 from store.ledger.engine import Placed, commit_group
 from store.ledger.port import Asked, Epoch, FindValue, LedgerReader, Request, fenced, require_prefix
 from store.ledger.projections import columns_of, references_of
-from store.ledger.schema import column_names
+from store.ledger.schema import column_names, require_columns
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -261,6 +262,15 @@ class MemoryLedger(MemoryReader):
             counts[noun] = counts.get(noun, 0) + len(ids)
         return {noun: count for noun, count in sorted(counts.items()) if count}  # an undone append leaves a place
 
+    def tally(self, noun: str, *columns: str) -> Mapping[tuple[str, ...], int]:
+        """Return how many records of a kind have which values in indexed columns."""
+        require_columns(noun, columns)
+        counts: Counter[tuple[str, ...]] = Counter()
+        for (kind, _namespace), ids in self._state.by_kind.items():
+            if kind == noun:
+                counts.update(tuple(_as_text(self._state.columns[each][name]) for name in columns) for each in ids)
+        return dict(sorted(counts.items()))
+
     def close(self) -> None:
         """Nothing to give back."""
 
@@ -270,6 +280,10 @@ def _check_children(record: Record, child: Child) -> None:
         values = [getattr(entry, name) for entry in getattr(record, child.path)]
         if len(values) != len(set(values)):
             raise IntegrityError("ledger", f"{child.table}_one_{name}", "Nothing was written.")
+
+
+def _as_text(value: object) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _matches(columns: dict[str, Any], equal: dict[str, FindValue]) -> bool:

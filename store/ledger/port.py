@@ -174,5 +174,11 @@ class LedgerStore(OpenLedger, Protocol):
     def table_counts(self) -> Mapping[str, int]:
         """Return the number of records of each kind, for `vrm status`."""
 
+    def tally(self, noun: str, *columns: str) -> Mapping[tuple[str, ...], int]:
+        """Return how many records of a kind have which values in indexed columns, in all namespaces; for metrics.
+
+        A value that is null counts as empty text, a truth value as `true` or `false`.
+        """
+
     def close(self) -> None:
         """Give back connections; ownership is not released, the next owner claims."""

@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from typing import Final
 
 from records.appends import AppendReceipt
+from records.base import KINDS
 from records.errors import FencedError, UnavailableError, VrmError
 from store.database import connect, translated
 from store.ledger.engine import commit_group, commit_together
 from store.ledger.port import Epoch, LedgerReader, Request
 from store.ledger.reader import MomentReader, PostgresReader
-from store.ledger.schema import DEFINITION, SCHEMA
+from store.ledger.schema import DEFINITION, SCHEMA, require_columns
 from store.ledger.writing import PostgresTransaction, Remembered, TrustingTransaction
 from store.owners import Writer, ended, opened
 from store.pipeline import Pipeline
@@ -111,6 +112,14 @@ class PostgresLedger(PostgresReader):
         statement = f"SELECT noun, count(*) FROM {SCHEMA}.ledger_commits_v1 GROUP BY noun"
         (rows,) = self._ask([(statement, [])])
         return {str(noun): int(number or 0) for noun, number in sorted(rows, key=str)}
+
+    def tally(self, noun: str, *columns: str) -> Mapping[tuple[str, ...], int]:
+        """Return how many records of a kind have which values in indexed columns."""
+        require_columns(noun, columns)
+        names = ", ".join(f"coalesce({name}::text, '')" for name in columns)
+        statement = f"SELECT count(*), {names} FROM {SCHEMA}.{KINDS[noun].table} GROUP BY {names}"
+        (rows,) = self._ask([(statement, [])])
+        return {tuple(map(str, values)): int(number or 0) for number, *values in sorted(rows, key=lambda row: row[1:])}
 
     def _for_reading(self) -> MomentReader:
         """Return a reader that is idle, or a new one: to connect costs more than most of what is read."""

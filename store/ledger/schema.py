@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import types
 import typing
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import cache
 from typing import Any, Final, Literal
@@ -46,6 +47,17 @@ metadata = sa.MetaData(schema=SCHEMA)
 def column_names(kind: Kind) -> tuple[str, ...]:
     """Return the indexed columns of a kind: fields typed as the id of a kind, unique ones, and declared ones."""
     return _column_names(kind.noun)
+
+
+def require_columns(noun: str, columns: Iterable[str]) -> None:
+    """Refuse names that are no indexed columns of a kind.
+
+    Raises:
+        ValueError: there is none, or one is not.
+    """
+    wanted = set(columns)
+    if not wanted or not wanted <= set(column_names(KINDS[noun])):
+        raise ValueError(f"{noun} has no columns {', '.join(sorted(wanted)) or '(none named)'}")
 
 
 @cache

@@ -184,6 +184,7 @@ READS: Final[Mapping[str, Callable[[LedgerStore, str], object]]] = {
     "journal": lambda store, space: store.journal(space),
     "resolve": lambda store, _: store.resolve("attempt:0"),
     "table_counts": lambda store, _: store.table_counts(),
+    "tally": lambda store, _: store.tally("attempt", "corpus"),
     "reading": _read_all,
     "close": lambda store, _: store.close(),
 }

@@ -289,8 +289,8 @@ class TestVrmO05:
 class TestVrmO06:
     """Costs are recorded apart: prompt tokens by context, wall time by step, evidence of a decision by its Run.
 
-    Not attributed yet: processor seconds of a single fit or proposal, storage, money, and the costs of a language
-    model, since nothing here calls one; effect telemetry comes with the runtime issue.
+    `tests/unit/test_costs.py` has the statements of cost and their sums. Not attributed: processor seconds of a single
+    proposal, storage, money, and the costs of a language model.
     """
 
     def test_vrm_o06_prompt_tokens_are_those_of_the_section_that_was_shown(self, memory_arm: Study) -> None:

@@ -314,6 +314,18 @@ class TestReading:
         nouns = {record.kind.noun for record in make_evidence(writer.namespace)}
         assert {noun: after[noun] - before.get(noun, 0) for noun in nouns} == dict.fromkeys(nouns, 1)
 
+    def test_tally(self, writer: Writer) -> None:
+        before = dict(writer.store.tally("attempt", "corpus", "seed"))
+        for seed in (4, 4, 5):
+            writer.good(evidence_append(make_evidence(writer.namespace, seed=seed), f"k{seed}"))
+        after = writer.store.tally("attempt", "corpus", "seed")
+        more = {key: after[key] - before.get(key, 0) for key in after if after[key] != before.get(key, 0)}
+        assert more == {("development", "4"): 1, ("development", "5"): 1}
+        assert sum(writer.store.tally("attempt", "corpus").values()) == writer.store.table_counts()["attempt"]
+        for columns in ((), ("payload",), ("corpus", "nothing")):
+            with pytest.raises(ValueError, match="no columns"):
+                writer.store.tally("attempt", *columns)
+
     def test_guard_sees_the_state_inside_the_transaction(self, writer: Writer) -> None:
         seen: list[int] = []
 

@@ -153,7 +153,7 @@ def built(world: World, snapshot: KnowledgeSnapshot, evidence: EvidenceSnapshot 
         if evidence is None:
             build, data = build_procedure_index(reader, snapshot, HashEmbedder(32), test_index=True)
         else:
-            build, data = build_episode_index(reader, snapshot, evidence, HashEmbedder(32), test_index=True)
+            build, data = build_episode_index(reader, snapshot, HashEmbedder(32), evidence, test_index=True)
     world.artifacts.publish(data)
     world.direct(Transition.INDEX_RECEIPT, index_key(build), build)
     return build

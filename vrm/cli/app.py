@@ -15,6 +15,7 @@ from vrm.cli import (
     gc,
     imports,
     knowledge,
+    metrics,
     migrate,
     procedures,
     recall,
@@ -24,6 +25,7 @@ from vrm.cli import (
     services,
     simulate,
     status,
+    trace,
 )
 
 _HELP = """Memory for research agents that keeps only independently verified knowledge.
@@ -52,6 +54,8 @@ app.command("down", short_help="Stop what `vrm up` or `vrm run` started; nothing
 app.command("run", short_help="Run one round: experiments, rules, decisions, report.")(run.run)
 app.command("recall", short_help="Show the cards that apply to one decision.")(recall.recall)
 app.command("status", short_help="Show what runs and what is stored.")(status.status)
+app.command("trace", short_help="Trace decisions from what was recalled to what was verified.")(trace.trace)
+app.command("metrics", short_help="The standing of the installation, for Prometheus.")(metrics.metrics)
 app.command("fsck", short_help="Recompute everything from the rows and compare.")(fsck.fsck)
 app.command("gc", short_help="Remove artifact bytes that nobody needs.")(gc.gc)
 app.command("recover", short_help="Resume whatever a crash or a stop left unresolved.")(recover.recover)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from store.artifacts import ArtifactStore
     from store.ledger.port import LedgerStore
     from store.runtime.port import RuntimeReader
+    from vrm.home import Home
 
 
 class OpenStores(Protocol):
@@ -63,6 +64,12 @@ def _run_owner(stores: OpenStores) -> OwnerPort:
     return _owners(stores).run_owner
 
 
+def _home() -> Home:
+    from vrm.home import find_home  # noqa: PLC0415  # as above
+
+    return find_home(os.environ, Path.cwd())
+
+
 @dataclass(frozen=True)
 class Connection:
     """What commands work on.
@@ -72,12 +79,14 @@ class Connection:
         services: looks what runs, without starting anything.
         coordinator: the one writer of the Ledger; may start the cluster it lives in.
         run_owner: the owner of Runtime transitions; as above.
+        home: finds the folders of the installation; nothing is made.
     """
 
     stores: Callable[[], AbstractContextManager[OpenStores]]
     services: Callable[[], list[Service]]
     coordinator: Callable[[OpenStores], CoordinatorPort] = _coordinator
     run_owner: Callable[[OpenStores], OwnerPort] = _run_owner
+    home: Callable[[], Home] = _home
 
 
 def connection(context: typer.Context) -> Connection:
@@ -93,9 +102,7 @@ def _own() -> Connection:
 
 
 def _services() -> list[Service]:
-    from vrm.home import find_home  # noqa: PLC0415  # as above
-
-    home = find_home(os.environ, Path.cwd())
+    home = _home()
     return [_postgres(home.postgres, home.postgres_sockets, os.environ), _ray(home.ray, os.environ)]
 
 

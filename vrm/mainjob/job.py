@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from actors.fits import Folders
 from actors.handles import Owners
 from actors.settings import now
+from actors.workers import Asked
 from memory.campaigns import CampaignPorts, Campaigns, DistillerPort, Failure
 from memory.closure import ClosurePorts, RunClosure
 from memory.commands import RunCommands
@@ -24,14 +25,17 @@ from memory.distillation.policies import Policies
 from memory.distillation.wording import Drafter
 from memory.leasing import Leasing
 from memory.ports import all_good
+from memory.recall.context import Recall
 from memory.recovery import Reads, Recovery
 from memory.spine import Spine
+from memory.trace.costs import Component, CostBook, Meter
 from policies.distillation_policy import distillation_policy
 from policies.lifecycle_policy import lifecycle_policy
 from policies.modes import Lane
 from records.appends import Append, AppendReceipt
 from records.base import Record
 from records.control import BudgetLimit
+from records.decisions import BlockedProposal
 from records.errors import VrmError
 from records.flows import Transition
 from records.runtime import Command, RunBody, activity_id
@@ -129,6 +133,20 @@ class Job:
         )
         commands = RunCommands(stores.runtime, stores.artifacts, owner, now)
         return DeadLetters(commands, RunClosure(ports), self.namespace)
+
+    @property
+    def meter(self) -> Meter:
+        """Measures what this namespace is spent on (VRM-O06)."""
+        return Meter(CostBook(self.stores.home.costs), self.namespace, now)
+
+    def recall(self, asked: Sequence[Asked]) -> Sequence[Recall | BlockedProposal]:
+        """Ask the replicas, and state what it cost."""
+        if not asked:
+            return ()
+        with self.meter.measured(Component.RETRIEVAL, asked[0][1].recall_input_id) as spent:
+            answers = self.owners.retrievers.propose(asked)
+            spent.items = len(answers)
+        return answers
 
     @cached_property
     def leasing(self) -> Leasing:

@@ -103,7 +103,7 @@ def run_round(job: Job) -> Done:
         recall_input_id=_queried(job, [state.run_id for state in new_trials(job.round, tasks, catalog)]),
     )
     lessons = _lessons(job, catalog)
-    decisions = HeldOut(job, maker, experiments, job.owners.retrievers.propose, lessons=lessons)
+    decisions = HeldOut(job, maker, experiments, job.recall, lessons=lessons)
     states = decisions.run(tasks)
     for run_id, slot in runs.items():
         steps.close_run(job, run_id, slot)

@@ -14,6 +14,7 @@ from memory.snapshots.evidence import EvidenceSnapshotBuilder, FreezeEvidence, c
 from memory.snapshots.index import build_index, index_key
 from memory.snapshots.knowledge import KnowledgeSnapshotBuilder, knowledge_key
 from memory.snapshots.recall_input import RecallInputSnapshotBuilder, recall_input_key
+from memory.trace.costs import Component
 from memory.work_state import Pinned, Waiting, by_pinned
 from policies.catalog import InterventionCatalog
 from policies.distillation_policy import DistillationPolicy
@@ -167,7 +168,9 @@ class Sweep:
                 job.failures += [Failure(str(item.id), error) for item, _ in group]
                 hopeless |= {str(item.id) for item, _ in group}
                 continue
-            failures = job.campaigns.distil(snapshot_id, job.distillers, advance, group)
+            with job.meter.measured(Component.DISTILLATION, snapshot_id) as spent:
+                failures = job.campaigns.distil(snapshot_id, job.distillers, advance, group)
+                spent.items = len(group) - len(failures)
             if any(each.error.value == NoCommitReason.RETENTION_REVOKED for each in failures):
                 self._snapshots.pop(pinned.distillation)  # it holds what is denied by now
             self.buried |= job.dead_letters.bury(failures)
@@ -225,8 +228,10 @@ def recall_input(job: Job) -> RecallInputId:
             snapshot = KnowledgeSnapshotBuilder(selection_policy()).freeze(reader, job.namespace)
         job.append(Transition.FREEZE_KNOWLEDGE, knowledge_key(snapshot), snapshot)
         advance(1)
-        build, data = build_index(job.stores.ledger, snapshot, job.owners.embedder)
-        job.stores.artifacts.publish(data)
+        with job.meter.measured(Component.INDEX_BUILD, str(snapshot.id)) as spent:
+            build, data = build_index(job.stores.ledger, snapshot, job.owners.embedder)
+            job.stores.artifacts.publish(data)
+            spent.items = 1
         job.append(Transition.INDEX_RECEIPT, index_key(build), build)
         advance(1)
         composed = RecallInputSnapshotBuilder(retrieval_policy()).compose(snapshot, [build])

@@ -1,0 +1,332 @@
+"""From what was committed, captured, judged, built or recalled to the events that tell it.
+
+Each kind of record that spec 16 names has one function; a record of another kind is told by nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from memory.trace.events import Event, event
+from policies.mediation import observed_seconds
+from records.appends import Append, AppendReceipt
+from records.base import Record
+from records.canonical import digest_bytes
+from records.decisions import DecisionIntent, RecallContext
+from records.evidence import Attempt, Experience, Intervention, Observation, TrialProvenance, Verification
+from records.ingestion import EvidenceSnapshot, ExperienceReceipt, Report
+from records.knowledge import Candidate, DistillationDecision, GovernedRecord, LifecycleEvent
+from records.outcomes import OutcomeAttemptLink, RecallOutcome
+from records.snapshots import IndexBuild, IndexFailure, KnowledgeSnapshot, RecallInput
+from records.values import PolicyIdentity, ReasonCount
+
+
+def committed(append: Append, receipt: AppendReceipt) -> Iterator[Event]:
+    """Yield the events of an append that was answered."""
+    if not receipt.committed:
+        yield event(
+            "append.refused",
+            receipt.namespace,
+            no_commit=receipt.no_commit_id,
+            transition=receipt.transition.value,
+            authority=receipt.authority.value,
+            reason=None if receipt.reason is None else receipt.reason.value,
+        )
+        return
+    for record in append.records:
+        if isinstance(record, Experience):
+            yield from _experiment(record, append.records)
+        else:
+            yield from told(record)
+
+
+def told(record: Record) -> Iterator[Event]:
+    """Yield the event of a record, if its kind has one."""
+    for kind, tells in _TELLS.items():
+        if isinstance(record, kind):
+            yield tells(record)
+
+
+def counted(counts: Iterable[ReasonCount]) -> dict[str, int]:
+    """Return counts by their reason."""
+    return {each.reason: each.count for each in counts}
+
+
+def _policy(policy: PolicyIdentity) -> str:
+    return f"{policy.policy_id}:{policy.version}"
+
+
+def _received(record: ExperienceReceipt) -> Event:
+    return event(
+        "experience.received",
+        record.namespace,
+        receipt=record.id,
+        experience=record.experience_id,
+        disposition=record.disposition.value,
+        reasons=record.reasons,
+        policy=_policy(record.policy),
+    )
+
+
+def _captured(record: EvidenceSnapshot) -> Event:
+    return event(
+        "evidence.captured",
+        record.namespace,
+        snapshot=record.id,
+        position=record.evidence_position,
+        policy=_policy(record.eligibility_policy),
+        members=len(record.members),
+        excluded=counted(record.excluded),
+    )
+
+
+def _drafted(record: Candidate) -> Event:
+    return event(
+        "candidate.drafted",
+        record.namespace,
+        candidate=record.id,
+        kind=record.record_kind,
+        family=record.proposed_family_id,
+        variant=record.proposed_scope_variant_id,
+        snapshot=record.evidence_snapshot_id,
+        support_units=len({link.support_unit_id for link in record.links}),
+        strata=len({link.stratum_id for link in record.links}),
+        findings=[finding.code for finding in record.findings],
+        adapter=record.drafting_adapter,
+    )
+
+
+def _decided(record: DistillationDecision) -> Event:
+    return event(
+        "candidate.decided",
+        record.namespace,
+        decision=record.id,
+        candidate=record.candidate_id,
+        verdict=record.decision.value,
+        reasons=record.reasons,
+        memory=record.memory_id,
+        policy=_policy(record.policy),
+    )
+
+
+def _recorded(record: GovernedRecord) -> Event:
+    return event(
+        "memory.recorded",
+        record.namespace,
+        memory=record.id,
+        kind=record.record_kind,
+        family=record.family_id,
+        variant=record.scope_variant_id,
+        prior=record.prior_memory_id,
+        grade=record.strength.grade.value,
+        support=record.strength.support_count,
+        counter=record.strength.counter_count,
+    )
+
+
+def _moved(record: LifecycleEvent) -> Event:
+    return event(
+        "lifecycle.moved",
+        record.namespace,
+        lifecycle_event=record.id,
+        memory=record.memory_id,
+        variant=record.scope_variant_id,
+        transition=record.event_type.value,
+        disposition=record.disposition.value,
+        prior=record.expected_prior,
+        reasons=record.reasons,
+        policy=_policy(record.policy),
+    )
+
+
+def _disposed(record: Report) -> Event:
+    return event(
+        "item.disposed",
+        record.namespace,
+        item=record.work_item_id,
+        batch=record.batch_id,
+        outcome=record.work_outcome.value,
+        refused=record.refused,
+        decisions=record.decision_ids,
+    )
+
+
+def _frozen(record: KnowledgeSnapshot) -> Event:
+    return event(
+        "knowledge.frozen",
+        record.namespace,
+        snapshot=record.id,
+        position=record.lifecycle_position,
+        policy=_policy(record.selection_policy),
+        members=dict(sorted(Counter(member.disposition.value for member in record.members).items())),
+    )
+
+
+def _composed(record: RecallInput) -> Event:
+    return event(
+        "recall_input.composed",
+        record.namespace,
+        recall_input=record.id,
+        knowledge=record.knowledge_snapshot_id,
+        evidence=record.evidence_snapshot_id,
+        policy=_policy(record.retrieval_policy),
+        renderer=record.renderer,
+        tokenizer=record.tokenizer,
+        indexes=[each.index_build_id for each in record.index_builds],
+    )
+
+
+def _indexed(record: IndexBuild) -> Event:
+    return event(
+        "index.recorded",
+        record.namespace,
+        index=record.id,
+        snapshot=record.knowledge_snapshot_id,
+        identity=record.identity,
+        identity_digest=record.identity_digest,
+        semantic=record.semantic,
+        documents=record.document_count,
+    )
+
+
+def _not_indexed(record: IndexFailure) -> Event:
+    return event(
+        "index.failed",
+        record.namespace,
+        failure=record.id,
+        snapshot=record.knowledge_snapshot_id,
+        identity=record.identity,
+        reason=record.reason.value,
+    )
+
+
+def _admitted(record: DecisionIntent) -> Event:
+    return event(
+        "intent.admitted",
+        record.namespace,
+        intent=record.id,
+        run=record.run_id,
+        arm=record.arm,
+        pair=record.pair,
+        iteration=record.iteration,
+        point=record.decision_point.value,
+        requirement=record.governance.recall_requirement.value,
+    )
+
+
+def _context(record: RecallContext) -> Event:
+    return event(
+        "context.committed",
+        record.namespace,
+        context=record.id,
+        intent=record.intent_id,
+        recall_input=record.recall_input_id,
+        status=record.status.value,
+        reason=record.status_reason,
+        cards=[item.card_id for item in record.items],
+        tokens=record.token_count,
+    )
+
+
+def _ended(record: RecallOutcome) -> Event:
+    value = record.proposed_value
+    return event(
+        "decision.ended",
+        record.namespace,
+        outcome=record.id,
+        intent=record.intent_id,
+        run=record.run_id,
+        arm=record.arm,
+        pair=record.pair,
+        source=record.source_status.value,
+        source_reason=record.outcome_reason,
+        decision=record.decision_status.value,
+        terminal_reason=None if record.terminal_reason is None else record.terminal_reason.value,
+        context=record.context_id,
+        cards=[
+            {
+                "citation": each.citation_id,
+                "card": each.card_id,
+                "reason": each.reason.value,
+                "knob": each.action_knob,
+                "value": None if each.action_value is None else digest_bytes(each.action_value.encode()),
+            }
+            for each in record.dispositions
+        ],
+        knob=record.proposed_knob,
+        value=None if value is None else digest_bytes(value.encode()),
+        artifact=record.artifact_digest,
+        config=record.effective_config_digest,
+    )
+
+
+def _attributed(record: OutcomeAttemptLink) -> Event:
+    return event(
+        "outcome.attributed",
+        record.namespace,
+        link=record.id,
+        outcome=record.outcome_id,
+        attempt=record.attempt_id,
+        experience=record.experience_id,
+        config=record.config_digest,
+    )
+
+
+_TELLS: Final[dict[type[Any], Callable[[Any], Event]]] = {
+    ExperienceReceipt: _received,
+    EvidenceSnapshot: _captured,
+    Candidate: _drafted,
+    DistillationDecision: _decided,
+    GovernedRecord: _recorded,
+    LifecycleEvent: _moved,
+    Report: _disposed,
+    KnowledgeSnapshot: _frozen,
+    RecallInput: _composed,
+    IndexBuild: _indexed,
+    IndexFailure: _not_indexed,
+    DecisionIntent: _admitted,
+    RecallContext: _context,
+    RecallOutcome: _ended,
+    OutcomeAttemptLink: _attributed,
+}
+"""What tells a record of each kind."""
+
+
+def _experiment(experience: Experience, records: Sequence[Record]) -> Iterator[Event]:
+    """Yield what an Experience says, from the records that were appended with it."""
+    beside = {str(record.id): record for record in records}
+    attempt = beside.get(experience.attempt_id)
+    intervention = beside.get(str(experience.intervention_id))
+    provenance = beside.get(str(experience.provenance_id))
+    if isinstance(attempt, Attempt) and isinstance(intervention, Intervention):
+        executed = provenance.config_digest if isinstance(provenance, TrialProvenance) else None
+        yield event(
+            "trial.recorded",
+            experience.namespace,
+            experience=experience.id,
+            attempt=attempt.id,
+            run=attempt.run_id,
+            corpus=attempt.corpus.value,
+            status=attempt.status.value,
+            intervention=intervention.id,
+            provenance=experience.provenance_id,
+            knob=None if intervention.knob is None else intervention.knob.name,
+            config=executed,
+            baseline_config=intervention.baseline_config_digest,
+            manipulation=intervention.manipulation.value,
+        )
+    verification, observation = beside.get(str(experience.verification_id)), beside.get(experience.observation_id)
+    if isinstance(verification, Verification):
+        yield event(
+            "trial.verified",
+            experience.namespace,
+            experience=experience.id,
+            verification=verification.id,
+            kind=verification.verification_kind.value,
+            valid=verification.valid,
+            violations=verification.violations,
+            metrics={each.name: float(each.value) for each in verification.verified_metrics},
+            seconds=observed_seconds(observation) if isinstance(observation, Observation) else None,
+        )
