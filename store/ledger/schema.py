@@ -26,6 +26,7 @@ import records.knowledge
 import records.legacy
 import records.outcomes
 import records.procedures
+import records.reference
 import records.retention
 import records.snapshots  # noqa: F401  # the imports fill the kind registry
 from records.base import KINDS, Child, Kind, Record
@@ -275,6 +276,6 @@ END $$
 """Holds an epoch and a journal to the end of the transaction and moves the journal, or refuses: no answer is needed."""
 
 DEFINITION: Final = Definition(
-    schema=SCHEMA, revision="2", metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE, functions=(ADVANCE,)
+    schema=SCHEMA, revision="3", metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE, functions=(ADVANCE,)
 )
 """What `store.install` makes and checks."""
