@@ -17,7 +17,6 @@ from policies.references.policy import reference_policy
 from policies.references.rendering import QuotedCard
 from records.canonical import domain_digest
 from records.reference import ReferenceKind
-from records.values import DecisionPoint
 from store.artifacts import ArtifactStore
 from store.ledger.port import OpenLedger
 
@@ -50,7 +49,7 @@ class ReferenceQuestion:
     """
 
     text: str
-    point: DecisionPoint | None = None
+    point: str | None = None
     kinds: Collection[ReferenceKind] = ()
     research_context_digest: str | None = None
     budget: int | None = None

@@ -74,15 +74,15 @@ class ReferencePolicy(Policy):
     search: ReferenceSearchLimits
     rendering: ReferenceRendering
 
-    def require_adjacent(self, point: DecisionPoint) -> None:
-        """Refuse a decision point that takes no Reference Context.
+    def require_adjacent(self, point: str) -> None:
+        """Refuse what is no decision point, or one that takes no Reference Context.
 
         Raises:
             InvalidInputError: the policy does not name it.
         """
         if point not in self.adjacent_to:
             legal = ", ".join(self.adjacent_to)
-            raise InvalidInputError("decision_point", point.value, f"A Reference Context stands beside: {legal}.")
+            raise InvalidInputError("decision_point", point, f"A Reference Context stands beside: {legal}.")
 
 
 def reference_policy(version: str = "1") -> ReferencePolicy:

@@ -13,7 +13,8 @@ from vrm.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "gc", "recover", "erase",
-            "migrate", "bench", "simulate", "chaos", "runs", "procedures", "evaluate", "audit", "reference")  # fmt: skip
+            "migrate", "bench", "simulate", "chaos", "runs", "procedures", "evaluate", "audit",
+            "reference")  # fmt: skip
 GROUPS = {
     "knowledge": ("list", "show", "history", "why-not", "plot"),
     "distil": ("", "status", "dead-letters", "retry"),

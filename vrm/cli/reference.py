@@ -285,7 +285,8 @@ def freeze(
     joined, tokenizer, wanted = connection(context), Tokenizer(), _kinds(kind)
     with joined.stores() as stores, progress(quiet=as_json) as told:
         opened = _opened(stores, namespace, told)
-        _require_point(opened, point)
+        if point is not None:
+            opened.policy.require_adjacent(point)
         require_rendering(opened.policy, tokenizer_name(tokenizer.id))
         hits = opened.search(text, opened.policy.rendering.max_cards, wanted)
         composed = compose_references(opened, hits, text, research_context, tokenizer.count, budget=budget)
@@ -297,15 +298,3 @@ def freeze(
         return
     typer.echo(composed.rendered)
     typer.echo(f"\n{composed.record.token_count} tokens, {len(composed.quotes)} cards. Kept as {composed.record.id}.")
-
-
-def _require_point(opened: References, point: str | None) -> None:
-    from records.values import DecisionPoint  # noqa: PLC0415  # as above
-
-    if point is None:
-        return
-    try:
-        opened.policy.require_adjacent(DecisionPoint(point))
-    except ValueError:
-        legal = ", ".join(opened.policy.adjacent_to)
-        raise InvalidInputError("--point", point, f"A Reference Context stands beside: {legal}.") from None
