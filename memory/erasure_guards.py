@@ -4,7 +4,8 @@ Rules kept here:
 
 - the target is stored with the digest that the intent binds; an artifact is named by its own digest;
 - the erasure of a memory record ends the record's lifecycle in the same append, or names the event that did before;
-- the affected set holds every index build that rests on the target, each with the digest of its receipt;
+- the affected set holds every index build that rests on the target, each with the digest of its receipt, and the bytes
+  of every reference index and Reference Context that hold something of it;
 - a tombstone closes the open intent of its own incident, repeats it, and acknowledges exactly what was affected.
 
 That one target has one erasure, and one intent one tombstone, is kept by the tables.
@@ -13,7 +14,8 @@ That one target has one erasure, and one intent one tombstone, is kept by the ta
 from __future__ import annotations
 
 from memory.guard_rules import Rules, first_broken, of, precondition, read, rejected
-from memory.retention import affected_indexes
+from memory.material import material_of
+from memory.retention import affected_indexes, affected_references
 from records.appends import Append
 from records.base import Record
 from records.knowledge import EventType, LifecycleEvent
@@ -57,6 +59,10 @@ def _begins(reader: LedgerReader, intent: ErasureIntent, events: list[LifecycleE
     stored = reader.get_many(listed)
     digests = {key: item.load().payload_digest for key, item in stored.items()}
     yield digests == listed, "an affected index build is not in the Ledger, or has another digest"
+    derived = affected_references(reader, intent.namespace, intent.target_id)
+    made = {digest for each in derived for digest in material_of(each)}
+    listed_bytes = {part.sha256 for part in intent.affected_artifacts}
+    yield made <= listed_bytes, "bytes made of the reference source are not listed as affected"
 
 
 def _retracts(reader: LedgerReader, intent: ErasureIntent, events: list[LifecycleEvent]) -> Rules:

@@ -12,6 +12,7 @@ from memory.card_guards import card_rules, own_members, source_of
 from memory.conflict_guards import guard_conflicts
 from memory.erasure_guards import guard_begin, guard_close
 from memory.guard_rules import Rules, first_broken, held, of, precondition, read, rejected
+from memory.reference.guards import guard_references
 from memory.retention import check_input, revoked
 from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_give_up, guard_receipt, rests_on
 from policies.bundles import NotABundle, cross_validate
@@ -266,5 +267,8 @@ GUARDS: Final[dict[Transition, Guard]] = {
     Transition.COMPOSE_RECALL_INPUT: _publication,
     Transition.BEGIN_ERASURE: _begin_erasure,
     Transition.CLOSE_ERASURE: guard_close,
+    Transition.ADD_REFERENCE: guard_references,
+    Transition.INDEX_REFERENCES: guard_references,
+    Transition.FREEZE_REFERENCES: guard_references,
 }
 """The guard of each flow that needs one."""

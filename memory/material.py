@@ -2,8 +2,8 @@
 
 Rules kept here:
 
-- *material* is what was observed, published or built: artifacts of observations, procedures, index builds and imports.
-  Only such bytes are ever erased;
+- *material* is what was observed, published or built: artifacts of observations, procedures, index builds, imports,
+  reference sources and what was made of those. Only such bytes are ever erased;
 - *protocol* is what the stores themselves rest on: proposals, proofs, control events, profiles, query vectors;
 - bytes under an ACTIVE reference are *held*, whoever's they are; only its release lets go of them;
 - who needs bytes is read from all namespaces, for the artifact store is one.
@@ -25,6 +25,7 @@ from records.legacy import LegacyArtifactStatus, LegacyImport
 from records.models import noun_of
 from records.outcomes import RecallOutcome
 from records.procedures import ProcedureRecord
+from records.reference import ReferenceContext, ReferenceIndexBuild, ReferenceSource
 from records.retention import RetentionTombstone
 from records.snapshots import IndexBuild
 from records.states import Machine, Phase, phases_of
@@ -55,6 +56,12 @@ def material_of(record: Record) -> list[str]:
         case LegacyImport():
             kept = (each for each in record.artifacts if each.status is LegacyArtifactStatus.VERIFIED)
             found = {artifact.sha256 for artifact in kept}
+        case ReferenceSource():
+            found = set(record.artifacts)
+        case ReferenceIndexBuild():
+            found = {record.artifact.sha256, record.vectors.sha256}
+        case ReferenceContext():
+            found = {record.rendered.sha256}
         case _:
             found = set()
     return sorted(found)
@@ -85,7 +92,7 @@ _POINTING: Final = frozenset(
     kind.kind.noun
     for kind in (
         Observation, ProcedureRecord, IndexBuild, LegacyImport, DistillationReceipt, WorkItem, RecallContext,
-        RecallOutcome, RetentionTombstone, WorkCompletion,
+        RecallOutcome, RetentionTombstone, WorkCompletion, ReferenceSource, ReferenceIndexBuild, ReferenceContext,
     )
 )  # fmt: skip
 

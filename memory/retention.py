@@ -5,9 +5,10 @@ Rules kept here:
 - an erasure denies its target and everything that it says is affected, from the position of its intent on; a tombstone
   goes on denying, so nothing is ever allowed again;
 - what a record rests on is every id and digest that it names, and what those in turn are made of: an Experience its
-  chain, an Observation its artifacts, a memory record its evidence, a snapshot its members, an index its sources. The
-  Evidence Snapshot that a plan was made from is no source by itself: members that the plan did not read do not count.
-  That of an index or a Recall Input is, for all of it is there to be shown;
+  chain, an Observation its artifacts, a memory record its evidence, a snapshot its members, an index its sources, a
+  reference source its bytes, a Reference Context its cards and the index that it was found in. The Evidence Snapshot
+  that a plan was made from is no source by itself: members that the plan did not read do not count. That of an index or
+  a Recall Input is, for all of it is there to be shown;
 - to come after something is not to rest on it: the record before, the event before, relations and events of a chain
   name what was there, and a rule may be learnt anew after the one before it was erased;
 - to say where a scope variant stands is not to rest on what stands there: the report of a retraction names the record
@@ -23,12 +24,14 @@ from typing import Any, Final
 
 from policies.retention import check_retention
 from records.appends import Append, NamespaceHead
+from records.base import Record
 from records.canonical import parse_canonical
 from records.decisions import BlockedTarget, RetentionCheck
 from records.ids import RecallInputId
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import LifecycleEvent, MemoryRelation
 from records.models import noun_of
+from records.reference import ReferenceContext, ReferenceIndexBuild, ReferenceSource
 from records.retention import ErasureIntent, RetentionTombstone
 from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
 from store.ledger.port import LedgerReader
@@ -41,8 +44,11 @@ _OBSERVATION: Final = "observation"
 _NO_SOURCES: Final = frozenset({"prior_memory_id", "expected_prior", "active_view"})
 """Fields that name what was there before, or where variants stand."""
 _FOLLOWED: Final = frozenset(
-    {"experience", _OBSERVATION, "memory-record", "knowledge-snapshot", "memory-index-build", "recall-input-snapshot"}
-)
+    {
+        "experience", _OBSERVATION, "memory-record", "knowledge-snapshot", "memory-index-build",
+        "recall-input-snapshot", "reference-source", "reference-index-build", "reference-context",
+    }
+)  # fmt: skip
 
 
 def denials(reader: LedgerReader, namespace: str) -> tuple[BlockedTarget, ...]:
@@ -159,6 +165,24 @@ def affected_indexes(reader: LedgerReader, namespace: str, target_id: str) -> li
     builds = [build for item in stored if isinstance(build := item.load(), IndexBuild)]
     found = [build for build in builds if target_id in reachable(reader, [str(build.id)])]
     return sorted(found, key=lambda build: build.id)
+
+
+def affected_references(reader: LedgerReader, namespace: str, target_id: str) -> list[Record]:
+    """Return the indexes and contexts that hold something of a reference source, or of bytes of one."""
+    stored = reader.find(ReferenceSource.kind.noun, namespace)
+    sources = [record for each in stored if isinstance(record := each.load(), ReferenceSource)]
+    held = {str(each.id) for each in sources if target_id in {str(each.id), *each.artifacts}}
+    made: list[Record] = []
+    for noun in (ReferenceIndexBuild.kind.noun, ReferenceContext.kind.noun) if held else ():
+        for each in reader.find(noun, namespace):
+            match each.load():
+                case ReferenceIndexBuild() as build if not held.isdisjoint(part.source_id for part in build.members):
+                    made.append(build)
+                case ReferenceContext() as context if not held.isdisjoint(card.source_id for card in context.cards):
+                    made.append(context)
+                case _:
+                    pass
+    return made
 
 
 def named(value: Any) -> Iterator[str]:

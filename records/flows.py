@@ -41,6 +41,9 @@ class Transition(StrEnum):
     ASSIGN_WORK = "ASSIGN_WORK"
     LINK_ATTEMPT = "LINK_ATTEMPT"
     IMPORT_LEGACY = "IMPORT_LEGACY"
+    ADD_REFERENCE = "ADD_REFERENCE"
+    INDEX_REFERENCES = "INDEX_REFERENCES"
+    FREEZE_REFERENCES = "FREEZE_REFERENCES"
 
 
 class Authority(StrEnum):
@@ -266,6 +269,9 @@ _ROWS: Final = (
     _direct(Transition.ASSIGN_WORK, "distillation-work-assignment"),
     _direct(Transition.LINK_ATTEMPT, "outcome-attempt-link"),
     _direct(Transition.IMPORT_LEGACY, "legacy-import", "legacy-record"),
+    _direct(Transition.ADD_REFERENCE, "reference-source", "reference-chunks"),
+    _direct(Transition.INDEX_REFERENCES, "reference-index-build"),
+    _direct(Transition.FREEZE_REFERENCES, "reference-context"),
 )
 
 FLOWS: Final[dict[Transition, Flow]] = {row.transition: row for row in _ROWS}

@@ -163,6 +163,22 @@ class LegacyImportId(Id, noun="legacy-import"):
     """The receipt of one import of legacy records."""
 
 
+class ReferenceSourceId(Id, noun="reference-source"):
+    """A source to consult: a paper, code, a dataset or a tool's documentation."""
+
+
+class ReferenceChunksId(Id, noun="reference-chunks"):
+    """The chunks that one rule made of a reference source."""
+
+
+class ReferenceIndexId(Id, noun="reference-index-build"):
+    """The build receipt of an index over reference chunks."""
+
+
+class ReferenceContextId(Id, noun="reference-context"):
+    """The Reference Cards of one Research Context."""
+
+
 # -- nouns that records speak about
 
 
@@ -200,6 +216,14 @@ class CardId(Id, noun="evidence-card"):
 
 class CitationId(Id, noun="recall-citation"):
     """A citation of a card in one context."""
+
+
+class ReferenceChunkId(Id, noun="reference-chunk"):
+    """A chunk of a reference source."""
+
+
+class ReferenceCardId(Id, noun="reference-card"):
+    """A Reference Card."""
 
 
 # -- what the Runtime owns

@@ -36,6 +36,7 @@ class TargetKind(StrEnum):
     OBSERVATION = "observation"
     VERIFICATION = "verification"
     EXPERIENCE = "experience"
+    REFERENCE = "reference-source"
     ARTIFACT = "artifact"
 
 
@@ -151,6 +152,7 @@ OtherTarget = Literal[
     TargetKind.OBSERVATION,
     TargetKind.VERIFICATION,
     TargetKind.EXPERIENCE,
+    TargetKind.REFERENCE,
     TargetKind.ARTIFACT,
 ]
 """The targets that have no lifecycle."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from records.errors import VrmError
-    from vrm.client import Answer, Memory, Question, connect
+    from vrm.client import Answer, Memory, Question, ReferenceAnswer, ReferenceQuestion, connect
 
-__all__ = ["Answer", "Memory", "Question", "VrmError", "connect"]
+__all__ = ["Answer", "Memory", "Question", "ReferenceAnswer", "ReferenceQuestion", "VrmError", "connect"]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Self
 
 from actors.handles import Owners
 from actors.settings import now
-from memory.index.embedding import ModelSettings, SentenceTransformerEmbedder
+from memory.index.embedding import SentenceTransformerEmbedder
 from memory.recall.context import Recall
 from memory.recall.retriever import DecisionPointRetriever
 from memory.tokens import Tokenizer
@@ -38,9 +38,10 @@ from records.values import (
     MemoryScope,
     RecallRequirement,
 )
-from vrm.bootstrap import Stores, cluster_of, embedding, home_of, open_stores, owners
+from vrm.bootstrap import Stores, cluster_of, home_of, open_stores, owners
 from vrm.domain import BUDGET_CLASS, CATALOG, MODEL_FAMILY
 from vrm.home import DEFAULT_NAMESPACE
+from vrm.references import ReferenceAnswer, ReferenceQuestion, consult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +126,21 @@ class Memory:
             tokens=context.token_count,
         )
 
+    def references(self, question: ReferenceQuestion | str) -> ReferenceAnswer:
+        """Return what external sources say, without writing anything; it is never evidence (docs/reference.md).
+
+        Raises:
+            InvalidInputError: the decision point takes no Reference Context, or words or budget are none.
+            NotFoundError: the namespace has no source; `vrm reference add` adds some.
+            UnavailableError: the model or the tokenizer cannot be used.
+        """
+        asked = ReferenceQuestion(text=question) if isinstance(question, str) else question
+        return consult(self.stores.ledger, self.stores.artifacts, self.namespace, self._embedder, asked)
+
+    @cached_property
+    def _embedder(self) -> SentenceTransformerEmbedder:
+        return SentenceTransformerEmbedder(ModelSettings.of(embedding()))
+
     def _propose(self, intent: DecisionIntent, request: RecallRequest) -> Recall | BlockedProposal:
         if self.actors is not None:
             return self.actors.retrievers.propose([(intent, request)])[0]
@@ -133,11 +149,10 @@ class Memory:
 
     @cached_property
     def _retriever(self) -> DecisionPointRetriever:
-        embedder = SentenceTransformerEmbedder(ModelSettings.of(embedding()))
         return DecisionPointRetriever(
             self.stores.ledger,
             self.stores.artifacts,
-            embedder,
+            self._embedder,
             Tokenizer(),
             retrieval_policy(),
             also=shipped_policies(),

@@ -5,7 +5,8 @@ Rules kept here:
 - the intent is the first fact and denies at once; nothing outside the Ledger is touched before it is there;
 - then the bytes, then the proofs that they are gone, then the tombstone that rests on them; each step is safe to
   repeat, and which one is next is read from the stores, so whoever comes finishes what another one began;
-- bytes that are needed by a record which is not denied, or held by an ACTIVE reference, are waited for and never taken;
+- bytes that are needed by a record which is not denied, or held by an ACTIVE reference, are waited for and never taken.
+  The references by which a reference source holds its own bytes are released when it or they are denied;
 - each erasure has a Run of its own, named after its target, which ends with it. Times in its records are the Run's, so
   whoever begins again proposes the same bytes.
 """
@@ -19,6 +20,7 @@ from memory.erasing.planning import ErasurePlan, ErasureRequest, plan
 from memory.leases import admission, completion
 from memory.material import Denied, Need, Use, needs
 from memory.ports import Clock, RunOwnerPort, all_good
+from memory.reference.holding import denied_sources, releasing
 from memory.spine import Spine
 from records.appends import Proposal
 from records.base import Record
@@ -137,6 +139,10 @@ class RetentionOfficer:
 
     def _erase(self, intent: ErasureIntent) -> None:
         ports = self._ports
+        with ports.ledger.reading() as reader:
+            sources = denied_sources(reader, intent)
+        if released := releasing(ports.runtime, sources):
+            all_good(ports.owner.apply(released))
         with ports.ledger.reading() as reader:
             denied = Denied(reader)
             for need in needs(reader, ports.runtime, intent.erased_bytes):

@@ -6,7 +6,8 @@ Rules kept here:
   erased, never the proposals, proofs and events that the stores rest on;
 - the material of an observation or an experience is the artifact bytes that it alone refers to: bytes that another
   record needs, which is not denied, stay; the artifact that is a target itself goes, whoever names it;
-- every index build that rests on the target is affected, and the bytes of its index go, whoever names them;
+- every index build that rests on the target is affected, and the bytes of its index go, whoever names them; so do the
+  bytes of every reference index and Reference Context that hold something of a reference source;
 - a rule or procedure is retracted by the legal step of the Lifecycle Policy, and by no other.
 
 Reads only: a dry run is this function.
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from memory.material import Denied, Need, Use, material_of, needs
-from memory.retention import affected_indexes
+from memory.retention import affected_indexes, affected_references
 from policies.lifecycle_policy import lifecycle_policy, next_disposition
 from policies.retention import retention_policy
 from records.base import Record
@@ -121,7 +122,8 @@ def plan(
         return ErasurePlan(intent=earlier, begun=True)
     builds = affected_indexes(reader, target.namespace, target.id)
     own, kept = _own_bytes(reader, runtime, target)
-    digests = own.union(build.artifact.sha256 for build in builds)
+    derived = affected_references(reader, target.namespace, target.id)
+    digests = own.union((build.artifact.sha256 for build in builds), *map(material_of, derived))
     fields: dict[str, Any] = {
         "namespace": target.namespace,
         "created_at": now,

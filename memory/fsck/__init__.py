@@ -35,6 +35,7 @@ from memory.fsck.journal import check_namespace
 from memory.fsck.knowledge import CommitCheck
 from memory.fsck.lifecycle import check_chains, check_memory
 from memory.fsck.receipts import check_proofs, check_unused_receipts
+from memory.fsck.references import check_references
 from memory.fsck.report import Findings, FsckReport, Note, Violation
 from memory.fsck.rows import check_strays
 from memory.fsck.snapshots import check_snapshots
@@ -107,7 +108,7 @@ def _chosen(case: Case) -> list[str]:
 def _check_whole_namespace(case: Case, namespace: str, bytes_of: ArtifactCheck) -> None:
     checks = (
         check_proofs, check_memory, DecisionCheck().check, check_distillation, CommitCheck().check,
-        BundleCheck().check, check_snapshots, check_erasures, bytes_of.check,
+        BundleCheck().check, check_snapshots, check_references, check_erasures, bytes_of.check,
     )  # fmt: skip
     check_namespace(case, namespace, checks)
     check_unused_receipts(case, namespace)

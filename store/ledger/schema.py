@@ -27,6 +27,7 @@ import records.knowledge
 import records.legacy
 import records.outcomes
 import records.procedures
+import records.reference
 import records.retention
 import records.snapshots  # noqa: F401  # the imports fill the kind registry
 from records.base import KINDS, Child, Kind, Record

@@ -23,6 +23,9 @@ from records.ids import (
     MemoryId,
     ProfileId,
     RecallInputId,
+    ReferenceCardId,
+    ReferenceChunkId,
+    ReferenceSourceId,
     RunId,
     ScopeVariantId,
     StratumId,
@@ -32,6 +35,7 @@ from records.ids import (
 )
 from records.knowledge import family_id, scope_variant_id
 from records.models import Id
+from records.reference import ReferenceContext, chunk_id
 from records.runtime import Authorization, activity_id, enqueue_attempt_id, handoff_id, reference_id
 from records.states import ARROWS, FENCING, STARTS, Machine, Phase
 from store.ledger.schema import DEFINITION as LEDGER
@@ -40,6 +44,7 @@ from store.runtime.schema import DEFINITION as RUNTIME
 from tests.support.card_samples import sample_cards, sample_requests
 from tests.support.decision_samples import every_variant, make_card, sample_records
 from tests.support.legacy_samples import every_sample
+from tests.support.reference_samples import TEXT
 from tests.support.samples import PROFILE, TARGET, baseline_records, link_of, run_of, scope_of
 from tests.support.trials import NOW, digest, make_task
 
@@ -83,6 +88,10 @@ def _nouns() -> dict[str, tuple[Id, Any]]:
     }  # fmt: skip
     cited = {"intent_id": str(intent), "recall_input_id": str(recall_input), "card_id": str(card.card_id), "ordinal": 1}
     mine = {"expected_id", "expected_digest", "proposal_digest", "granted_at"}
+    context = known["reference-context"]
+    assert isinstance(context, ReferenceContext)
+    quoted = context.cards[0]
+    stretch = {"source_id": str(quoted.source_id), "start": 0, "end": len(TEXT), "sha256": digest(TEXT)}
     made: dict[type[Id], tuple[Id, Any]] = {
         TaskScopeId: (task.task_scope_id, {"taxonomy": "tabular/v1", "attributes": dict(task.attributes)}),
         EvaluationTaskId: (task.evaluation_task_id, {"domain": "tabular", "name": "iris", "root": "iris"}),
@@ -101,6 +110,8 @@ def _nouns() -> dict[str, tuple[Id, Any]]:
         LinkId: (link.link_id(memory), {"memory_id": str(memory), **link.as_json()}),
         CardId: (card.card_id, card.as_json()),
         CitationId: (citation_id(intent, recall_input, card.card_id, 1), cited),
+        ReferenceChunkId: (chunk_id(ReferenceSourceId(quoted.source_id), 0, len(TEXT), digest(TEXT)), stretch),
+        ReferenceCardId: (quoted.card_id, quoted.as_json()),
         RunId: (run.id, body),
         type(activity_id(run.id, "s")): (activity_id(run.id, "decide"), {"run_id": str(run.id), "slot": "decide"}),
         type(handoff_id(item)): (handoff_id(item), {"work_item_id": str(item)}),

@@ -102,6 +102,20 @@ CREATE TABLE ledger.owners (
 	backend_start TEXT NOT NULL,
 	PRIMARY KEY (resource)
 );
+CREATE TABLE ledger.reference_index_builds (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id, namespace)
+);
+CREATE TABLE ledger.reference_sources (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id, namespace)
+);
 CREATE TABLE ledger.capture_operations (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
@@ -185,6 +199,25 @@ CREATE TABLE ledger.recall_input_snapshots (
 	FOREIGN KEY(namespace, knowledge_snapshot_id) REFERENCES ledger.knowledge_snapshots (namespace, id),
 	FOREIGN KEY(namespace, evidence_snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
 );
+CREATE TABLE ledger.reference_chunk_sets (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	source_id TEXT NOT NULL,
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id, namespace),
+	FOREIGN KEY(namespace, source_id) REFERENCES ledger.reference_sources (namespace, id)
+);
+CREATE TABLE ledger.reference_contexts (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	index_build_id TEXT NOT NULL,
+	research_context_digest TEXT NOT NULL CHECK (octet_length(research_context_digest) = 64),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id, namespace),
+	FOREIGN KEY(namespace, index_build_id) REFERENCES ledger.reference_index_builds (namespace, id)
+);
 CREATE TABLE ledger.decision_intents (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
@@ -223,6 +256,41 @@ CREATE TABLE ledger.recall_input_index_builds (
 	CONSTRAINT recall_input_index_builds_one_index_build_id UNIQUE (parent_id, index_build_id),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.recall_input_snapshots (namespace, id),
 	FOREIGN KEY(namespace, index_build_id) REFERENCES ledger.derived_memory_indexes (namespace, id)
+);
+CREATE TABLE ledger.reference_chunks (
+	parent_id TEXT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
+	namespace TEXT NOT NULL,
+	chunk_id TEXT NOT NULL,
+	sha256 TEXT NOT NULL CHECK (octet_length(sha256) = 64),
+	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT reference_chunks_one_chunk_id UNIQUE (parent_id, chunk_id),
+	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.reference_chunk_sets (namespace, id)
+);
+CREATE TABLE ledger.reference_context_cards (
+	parent_id TEXT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
+	namespace TEXT NOT NULL,
+	source_id TEXT NOT NULL,
+	chunks_id TEXT NOT NULL,
+	chunk_id TEXT NOT NULL,
+	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT reference_context_cards_one_chunk_id UNIQUE (parent_id, chunk_id),
+	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.reference_contexts (namespace, id),
+	FOREIGN KEY(namespace, source_id) REFERENCES ledger.reference_sources (namespace, id),
+	FOREIGN KEY(namespace, chunks_id) REFERENCES ledger.reference_chunk_sets (namespace, id)
+);
+CREATE TABLE ledger.reference_index_members (
+	parent_id TEXT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
+	namespace TEXT NOT NULL,
+	source_id TEXT NOT NULL,
+	chunks_id TEXT NOT NULL,
+	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT reference_index_members_one_source_id UNIQUE (parent_id, source_id),
+	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.reference_index_builds (namespace, id),
+	FOREIGN KEY(namespace, source_id) REFERENCES ledger.reference_sources (namespace, id),
+	FOREIGN KEY(namespace, chunks_id) REFERENCES ledger.reference_chunk_sets (namespace, id)
 );
 CREATE TABLE ledger.decision_recall_contexts (
 	id TEXT NOT NULL,
@@ -333,7 +401,7 @@ CREATE TABLE ledger.retention_erasure_intents (
 	retraction_event_id TEXT,
 	target_id TEXT NOT NULL,
 	incident TEXT NOT NULL,
-	target_kind TEXT NOT NULL CHECK (target_kind IN ('memory-record', 'hypothesis', 'attempt', 'observation', 'verification', 'experience', 'artifact')),
+	target_kind TEXT NOT NULL CHECK (target_kind IN ('memory-record', 'hypothesis', 'attempt', 'observation', 'verification', 'experience', 'reference-source', 'artifact')),
 	retraction TEXT NOT NULL CHECK (retraction IN ('lifecycle_event', 'not_applicable')),
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id, namespace),
@@ -369,7 +437,7 @@ CREATE TABLE ledger.memory_retention_tombstones (
 	intent_id TEXT NOT NULL,
 	retraction_event_id TEXT,
 	incident TEXT NOT NULL,
-	target_kind TEXT NOT NULL CHECK (target_kind IN ('memory-record', 'hypothesis', 'attempt', 'observation', 'verification', 'experience', 'artifact')),
+	target_kind TEXT NOT NULL CHECK (target_kind IN ('memory-record', 'hypothesis', 'attempt', 'observation', 'verification', 'experience', 'reference-source', 'artifact')),
 	target_id TEXT NOT NULL,
 	retraction TEXT NOT NULL CHECK (retraction IN ('lifecycle_event', 'not_applicable')),
 	payload TEXT NOT NULL,
@@ -664,6 +732,9 @@ CREATE INDEX knowledge_candidates_by_evidence_snapshot_id ON ledger.knowledge_ca
 CREATE INDEX knowledge_candidates_by_record_kind ON ledger.knowledge_candidates (namespace, record_kind);
 CREATE INDEX recall_input_snapshots_by_evidence_snapshot_id ON ledger.recall_input_snapshots (namespace, evidence_snapshot_id);
 CREATE INDEX recall_input_snapshots_by_knowledge_snapshot_id ON ledger.recall_input_snapshots (namespace, knowledge_snapshot_id);
+CREATE INDEX reference_chunk_sets_by_source_id ON ledger.reference_chunk_sets (namespace, source_id);
+CREATE INDEX reference_contexts_by_index_build_id ON ledger.reference_contexts (namespace, index_build_id);
+CREATE INDEX reference_contexts_by_research_context_digest ON ledger.reference_contexts (namespace, research_context_digest);
 CREATE INDEX decision_intents_by_activity_id ON ledger.decision_intents (namespace, activity_id);
 CREATE INDEX decision_intents_by_arm ON ledger.decision_intents (namespace, arm);
 CREATE INDEX decision_intents_by_contract_view_id ON ledger.decision_intents (namespace, contract_view_id);

@@ -63,6 +63,7 @@ from records.values import (
     GovernanceBinding,
     RecallRequirement,
 )
+from tests.support.reference_samples import reference_samples
 from tests.support.samples import (
     ACTOR,
     EFFECT,
@@ -97,6 +98,7 @@ def sample_records(namespace: str = "test") -> dict[str, Record]:
     known |= _decision(common, known)
     known |= _endings(common, known)
     known |= further_samples(common, known)
+    known |= reference_samples(namespace)
     return known
 
 

@@ -19,6 +19,9 @@ _NONE: Final = "0" * 64
 ERASURES: Final = frozenset({Code.ERASURE_MISMATCH, Code.ERASURE_UNPROVED, Code.ERASED_PRESENT})
 """Codes of erasures, which are brought about where there are some: `tests/unit/test_fsck_erasures.py`."""
 
+REFERENCES: Final = frozenset({Code.REFERENCE_MISMATCH})
+"""Codes about reference sources, which this world has none of (tests/contract/test_references.py)."""
+
 
 @dataclass(frozen=True)
 class RowDamage:

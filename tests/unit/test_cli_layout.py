@@ -58,7 +58,18 @@ def test_a_title_is_text_not_markup() -> None:
 
 
 @pytest.mark.parametrize(
-    "group", [(), ("knowledge",), ("procedures",), ("runs",), ("bench",), ("import",), ("audit",), ("evaluate",)]
+    "group",
+    [
+        (),
+        ("knowledge",),
+        ("procedures",),
+        ("runs",),
+        ("bench",),
+        ("import",),
+        ("audit",),
+        ("evaluate",),
+        ("reference",),
+    ],
 )
 def test_help_cuts_no_line_short_at_80_columns(group: tuple[str, ...]) -> None:
     answer = CliRunner().invoke(app, [*group, "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"})

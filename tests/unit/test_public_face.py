@@ -14,7 +14,7 @@ from vrm.cli.app import app
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "gc", "recover", "erase",
             "migrate", "bench", "simulate", "chaos", "runs", "procedures", "evaluate", "audit", "trace",
-            "metrics")  # fmt: skip
+            "metrics", "reference")  # fmt: skip
 GROUPS = {
     "knowledge": ("list", "show", "history", "why-not", "plot"),
     "distil": ("", "status", "dead-letters", "retry"),
@@ -22,6 +22,7 @@ GROUPS = {
     "evaluate": ("writer", "ideation"),
     "audit": ("keeps",),
     "runs": ("list", "show", "pause", "resume", "cancel", "fail", "budget"),
+    "reference": ("add", "list", "show", "search", "context"),
     "bench": ("ledger", "recall", "protocol", "distil"),
     "import": ("table", "ai-researcher", "phase3"),
 }
@@ -29,7 +30,9 @@ GROUPS = {
 
 def test_every_exported_name_is_there_and_none_other() -> None:
     assert vrm.__all__ == sorted(vrm.__all__)
-    assert vrm.__all__ == ["Answer", "Memory", "Question", "VrmError", "connect"]
+    assert vrm.__all__ == [
+        "Answer", "Memory", "Question", "ReferenceAnswer", "ReferenceQuestion", "VrmError", "connect",
+    ]  # fmt: skip
     for name in vrm.__all__:
         assert getattr(vrm, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

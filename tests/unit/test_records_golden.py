@@ -18,6 +18,7 @@ import records.knowledge
 import records.legacy
 import records.outcomes
 import records.procedures
+import records.reference
 import records.retention
 import records.snapshots  # noqa: F401  # the imports fill both registries
 from records.base import KINDS, load_record

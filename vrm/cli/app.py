@@ -20,6 +20,7 @@ from vrm.cli import (
     procedures,
     recall,
     recover,
+    reference,
     run,
     runs,
     services,
@@ -68,6 +69,7 @@ app.add_typer(imports.app, name="import")
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(procedures.app, name="procedures")
 app.add_typer(runs.app, name="runs")
+app.add_typer(reference.app, name="reference")
 app.add_typer(bench.app, name="bench")
 app.add_typer(audit.app, name="audit")
 app.add_typer(evaluate.app, name="evaluate")

@@ -1,0 +1,192 @@
+"""Chunks found, as Reference Cards with their quotations (spec 8.5).
+
+Rules kept here:
+
+- what retention denies at this moment is left out before any text is read;
+- search is exact: words by BM25 and meaning by the pinned model, joined by reciprocal rank; equal places are ordered by
+  id. The same sources and words give the same cards in the same order;
+- the index is the one whose receipt names exactly the sources that count now. Where there is none, or its bytes are
+  missing or damaged, it is built again in memory; no record is changed (spec 15);
+- a namespace sees its own sources alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from memory.index.artifact import LoadedIndex
+from memory.index.embedding import Embedder
+from memory.index.fusion import fuse
+from memory.reference.catalogue import StoredSource, stored_sources
+from memory.reference.index import Progress, build_references, known_vectors, members_of
+from policies.references.policy import ReferencePolicy
+from policies.references.rendering import QuotedCard
+from records.canonical import digest_bytes
+from records.errors import IntegrityError, InvalidInputError, NotFoundError
+from records.ids import ReferenceChunksId, ReferenceSourceId
+from records.reference import ReferenceCard, ReferenceChunk, ReferenceIndexBuild, ReferenceKind
+from store.artifacts import ArtifactStore
+from store.ledger.port import OpenLedger
+
+_ADD: Final = "Add some: `vrm reference add FILE`."
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceHit:
+    """A found chunk: its card with the quotation, and its rank in each list that holds it, from one."""
+
+    quote: QuotedCard
+    ranks: tuple[tuple[str, int], ...]
+    stored: StoredSource
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class References:
+    """The sources of a namespace at one moment, ready to be searched; immutable.
+
+    Attributes:
+        build: the receipt of the index; `is_recorded` tells whether the Ledger holds it.
+        places: the indexed chunks by id, each with its source.
+    """
+
+    namespace: str
+    build: ReferenceIndexBuild
+    is_recorded: bool
+    index: LoadedIndex
+    places: dict[str, tuple[StoredSource, ReferenceChunk]]
+    artifacts: ArtifactStore
+    embedder: Embedder
+    policy: ReferencePolicy
+
+    def search(self, text: str, limit: int, kinds: Collection[ReferenceKind] = ()) -> list[ReferenceHit]:
+        """Return the best chunks for some words, best first.
+
+        Args:
+            text: the words.
+            limit: at most so many.
+            kinds: only sources of these kinds; none for all.
+
+        Raises:
+            InvalidInputError: there are no words, or the limit is below one.
+            NotFoundError: the bytes of a source are missing.
+            IntegrityError: they were changed.
+            UnavailableError: the model cannot be used.
+        """
+        if not text.strip():
+            raise InvalidInputError("text", text, "Say what to look for.")
+        if limit < 1:
+            raise InvalidInputError("limit", limit, "Ask for at least one.")
+        rows = self.index.rows(
+            key for key, (held, _) in self.places.items() if not kinds or held.source.facts.source_kind in kinds
+        )
+        depth = max(limit, self.policy.search.candidates)
+        vector = self.embedder.embed([text], kind="query")[0]
+        lists = {
+            "words": [hit.id for hit in self.index.lexical(text, rows, limit=depth)],
+            "meaning": [hit.id for hit in self.index.semantic(vector, rows, limit=depth)],
+        }
+        per_source: Counter[str] = Counter()
+        found = []
+        for hit in fuse(lists):
+            stored, part = self.places[hit.id]
+            per_source[str(stored.source.id)] += 1
+            if per_source[str(stored.source.id)] <= self.policy.search.per_source:
+                found.append((hit, stored, part))
+        return [ReferenceHit(self._quoted(stored, part), hit.ranks, stored) for hit, stored, part in found[:limit]]
+
+    def _quoted(self, stored: StoredSource, part: ReferenceChunk) -> QuotedCard:
+        text = stored.text(self.artifacts)
+        if digest_bytes(text[part.start : part.end].encode()) != part.sha256:
+            raise IntegrityError("reference chunk", part.chunk_id, "Its text has another digest; run fsck.")
+        return QuotedCard(card_of(stored, part, text), text[part.quote_start : part.quote_end])
+
+
+def card_of(stored: StoredSource, part: ReferenceChunk, text: str) -> ReferenceCard:
+    """Return the card of a chunk of a source whose text is given."""
+    source = stored.source
+    return ReferenceCard(
+        namespace=source.namespace,
+        source_id=ReferenceSourceId(source.id),
+        source_digest=source.payload_digest,
+        chunks_id=ReferenceChunksId(stored.chunks.id),
+        chunk_id=part.chunk_id,
+        facts=source.facts,
+        retrieved_at=source.created_at,
+        content_digest=source.content.sha256,
+        start=part.start,
+        end=part.end,
+        start_byte=part.start_byte,
+        end_byte=part.end_byte,
+        quote_start=part.quote_start,
+        quote_end=part.quote_end,
+        unit=part.unit,
+        unit_number=part.unit_number,
+        quote_digest=digest_bytes(text[part.quote_start : part.quote_end].encode()),
+    )
+
+
+def open_references(
+    ledger: OpenLedger,
+    artifacts: ArtifactStore,
+    namespace: str,
+    embedder: Embedder,
+    policy: ReferencePolicy,
+    *,
+    test_index: bool = False,
+    progress: Progress = lambda _what, _done, _total: None,
+) -> References:
+    """Return the sources of a namespace that count now, with their index.
+
+    Raises:
+        NotFoundError: there is none.
+        VrmError: what `index.build_references` raises, where it has to be built.
+    """
+    with ledger.reading() as reader:
+        sources = [each for each in stored_sources(reader, namespace) if each.counts]
+        if not sources:
+            raise NotFoundError("reference sources", namespace, f"The namespace has none that count. {_ADD}")
+        stored = [each.load() for each in reader.find(ReferenceIndexBuild.kind.noun, namespace)]
+        known = known_vectors(reader, artifacts, namespace, embedder)
+    builds = {str(each.id): each for each in stored if isinstance(each, ReferenceIndexBuild)}
+    found = _loaded(list(builds.values()), sources, artifacts, embedder)
+    if found is None:
+        built = build_references(
+            namespace, sources, artifacts, embedder, known=known, test_index=test_index, progress=progress
+        )
+        found = built.build, LoadedIndex.from_bytes(built.data)
+    build, index = found
+    return References(
+        namespace=namespace,
+        build=build,
+        is_recorded=str(build.id) in builds,
+        index=index,
+        places={
+            str(part.chunk_id): (each, part)
+            for each in sources
+            for part in each.chunks.chunks
+            if part.quote_start < part.quote_end
+        },
+        artifacts=artifacts,
+        embedder=embedder,
+        policy=policy,
+    )
+
+
+def _loaded(
+    builds: list[ReferenceIndexBuild], sources: list[StoredSource], artifacts: ArtifactStore, embedder: Embedder
+) -> tuple[ReferenceIndexBuild, LoadedIndex] | None:
+    """Return the newest usable index of exactly these sources."""
+    members = members_of(sources)
+    for build in reversed(builds):
+        if build.members != members:
+            continue
+        try:
+            index = LoadedIndex.from_bytes(artifacts.read(build.artifact.sha256), digest=build.artifact.sha256)
+        except (NotFoundError, IntegrityError):
+            continue
+        if index.identity.embedder_id == embedder.id and index.members_digest == build.member_digest:
+            return build, index
+    return None

@@ -1,0 +1,168 @@
+"""Files as sources: what is read out of each form, and what is refused, with the file and the remedy."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.reference.adding import Given, source_of
+from memory.reference.reading import files_of, read_source
+from records.errors import InvalidRecordError, InvalidSourceError
+from records.reference import ChunkUnit, LicenceOrigin, ReferenceKind
+from tests.support.reference_samples import make_pdf
+
+MAX = 1 << 20
+
+
+def written(folder: Path, name: str, data: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def notebook(*cells: Any, key: str = "source") -> str:
+    return json.dumps({"cells": [{"cell_type": "code", key: cell, "outputs": ["never read"]} for cell in cells]})
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "reader"),
+    [
+        ("a.txt", ReferenceKind.TOOL, "plain/1"),
+        ("NOTES", ReferenceKind.TOOL, "plain/1"),
+        ("a.md", ReferenceKind.TOOL, "markdown/1+markdown-it-py-4.3.0"),
+        ("a.rst", ReferenceKind.TOOL, "rst/1"),
+        ("a.py", ReferenceKind.CODE, "python/1"),
+        ("a.RS", ReferenceKind.CODE, "code/1"),
+        ("a.csv", ReferenceKind.DATASET, "plain/1"),
+    ],
+)
+def test_text_is_the_file_itself(tmp_path: Path, name: str, kind: ReferenceKind, reader: str) -> None:
+    data = "\ufeffé\r\n\r\nline 2\n".encode()
+    read = read_source(written(tmp_path, name, data), MAX)
+    assert (read.read.text.encode(), read.kind, read.read.reader) == (data, kind, reader)
+    source = source_of("space", read, Given())
+    assert source.content.sha256 == source.text.sha256
+    assert len(source.artifacts) == 1
+
+
+def test_a_notebook_gives_the_sources_of_its_cells(tmp_path: Path) -> None:
+    read = read_source(written(tmp_path, "a.ipynb", notebook(["x = 1\n", "y = 2"], "  ", "# Title")), MAX).read
+    assert read.text == "x = 1\ny = 2\n\n# Title"
+    assert [(read.text[unit.start :][:3], unit.unit, unit.number) for unit in read.units] == [
+        ("x =", ChunkUnit.CELL, 1),
+        ("# T", ChunkUnit.CELL, 3),
+    ]
+
+
+def test_a_notebook_of_version_3(tmp_path: Path) -> None:
+    old = json.dumps({"worksheets": [{"cells": [{"input": ["print 1"]}, {"source": "words"}]}]})
+    assert read_source(written(tmp_path, "a.ipynb", old), MAX).read.text == "print 1\n\nwords"
+
+
+def test_html_gives_what_it_shows(tmp_path: Path) -> None:
+    page = (
+        "<!doctype html><html><head><title>no</title><style>p{}</style><script>evil()</script></head><body>"
+        "<h1>Ridge &amp; lasso</h1><p>Some <b>bold</b>\n words.</p><ul><li>one<li>two</ul>"
+        "<script>if (a < b) { evil() }</script><h2>Next</h2><pre>x\n  y</pre></body></html>"
+    )
+    read = read_source(written(tmp_path, "a.html", page), MAX).read
+    assert read.text == "Ridge & lasso\n\nSome bold words.\n\none\n\ntwo\n\nNext\n\nx\n  y"
+    assert [read.text[unit.start :].split("\n")[0] for unit in read.units] == ["Ridge & lasso", "Next"]
+
+
+def test_a_pdf_gives_its_pages_whatever_it_is_called(tmp_path: Path) -> None:
+    read = read_source(written(tmp_path, "paper.bin", make_pdf("Ridge regression", "", "Lasso")), MAX)
+    assert (read.kind, read.media_type) == (ReferenceKind.PAPER, "application/pdf")
+    assert [part.strip() for part in read.read.text.split("\n\n")] == ["Ridge regression", "Lasso"]
+    assert [(unit.unit, unit.number) for unit in read.read.units] == [(ChunkUnit.PAGE, 1), (ChunkUnit.PAGE, 3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "met", "remedy"),
+    [
+        ("empty.txt", b"", "0 bytes without content", "holds something"),
+        ("space.md", b" \n\t\n", "4 bytes without content", "holds something"),
+        ("bom.txt", b"\xef\xbb\xbf\n", "no text in it", "holds text"),
+        ("binary.txt", b"\x7fELF\x00\x01", "NUL", "binary"),
+        ("latin.txt", b"caf\xe9", "no text in utf-8", "--encoding"),
+        ("wide.txt", "café".encode("utf-16"), "no text in utf-8", "--encoding"),
+        ("large.txt", b"x" * (MAX + 1), f"{MAX + 1} bytes", "split it"),
+        ("broken.ipynb", b"{", "no notebook", "Jupyter"),
+        ("list.ipynb", b"[1]", "no notebook", "Jupyter"),
+        ("deep.ipynb", b"[" * 100_000, "no notebook", "Jupyter"),
+        ("script.html", b"<script>x()</script>", "no text in it", "holds text"),
+        ("broken.pdf", b"%PDF-1.7\nnothing", "no PDF that can be read", "Repair"),
+        ("scan.pdf", make_pdf("", ""), "2 pages without text", "OCR"),
+        ("locked.pdf", make_pdf("secret", encrypted=True), "encrypted", "password"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_file_and_remedy(
+    tmp_path: Path, name: str, data: bytes, met: str, remedy: str
+) -> None:
+    path = written(tmp_path, name, data)
+    with pytest.raises(InvalidSourceError) as refusal:
+        read_source(path, MAX)
+    assert refusal.value.field.endswith(name) or len(str(path)) > 160
+    assert met in refusal.value.value
+    assert remedy in refusal.value.remedy
+
+
+def test_an_encoding_that_is_given_counts(tmp_path: Path) -> None:
+    path = written(tmp_path, "wide.txt", "café".encode("utf-16"))
+    assert read_source(path, MAX, "utf-16").read.text == "café"
+    with pytest.raises(InvalidSourceError, match="Python knows"):
+        read_source(path, MAX, "no-such-code")
+
+
+def test_a_folder_gives_its_files_in_order_without_hidden_ones_and_links(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / ".git").mkdir()
+    made = [written(tmp_path, name, "x") for name in ("z.txt", "a.txt", "b/c.txt", ".hidden", ".git/config")]
+    (tmp_path / "link.txt").symlink_to("/etc/passwd")
+    assert files_of([tmp_path, made[1]]) == [made[1], made[0], made[2]]
+    with pytest.raises(InvalidSourceError, match="no such file"):
+        files_of([tmp_path / "missing"])
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InvalidSourceError, match="without files"):
+        files_of([tmp_path / "none"])
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidSourceError, match="no regular file"):
+        read_source(tmp_path / "pipe", MAX)
+
+
+def test_the_licence_is_given_or_stated_or_unknown(tmp_path: Path) -> None:
+    tagged = read_source(written(tmp_path, "a.py", "# SPDX-License-Identifier: MIT OR Apache-2.0\nx = 1\n"), MAX)
+    plain = read_source(written(tmp_path, "b.py", "x = 1  # MIT\n"), MAX)
+    for file, given, licence, origin in (
+        (tagged, Given(), "MIT OR Apache-2.0", LicenceOrigin.STATED),
+        (tagged, Given(licence="BSD-3-Clause"), "BSD-3-Clause", LicenceOrigin.GIVEN),
+        (plain, Given(), None, LicenceOrigin.UNKNOWN),
+    ):
+        facts = source_of("space", file, given).facts
+        assert (facts.licence, facts.licence_origin) == (licence, origin)
+
+
+def test_the_time_is_that_of_the_file_and_in_no_id(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.txt", "words")
+    os.utime(path, ns=(0, 1_700_000_000_123_456_789))
+    first = source_of("space", read_source(path, MAX), Given())
+    assert first.created_at == "2023-11-14T22:13:20.123456Z"
+    given = source_of("space", read_source(path, MAX), Given(retrieved_at="2020-01-01T00:00:00.000000Z"))
+    assert (given.created_at, given.id) == ("2020-01-01T00:00:00.000000Z", first.id)
+
+
+@pytest.mark.parametrize("field", ["uri", "title", "licence", "version", "access"])
+def test_what_is_given_is_checked_and_brought_to_nfc(tmp_path: Path, field: str) -> None:
+    file = read_source(written(tmp_path, "a.txt", "words"), MAX)
+    facts = source_of("space", file, replace(Given(), **{field: "e\u0301"})).facts
+    assert getattr(facts, field) == "é"
+    with pytest.raises(InvalidRecordError, match=field):
+        source_of("space", file, replace(Given(), **{field: "x" * 2_001}))
