@@ -147,7 +147,7 @@ def owners(opened: Stores, info: ClusterInfo | None) -> Owners:
         raise UnavailableError("ray", "no cluster runs", "Start one with `vrm up`, or set RAY_ADDRESS.")
     connect(info)
     events = "" if form_of(os.environ.get(VARIABLE, "")) is Form.OFF else str(opened.home.events)
-    return owners_of(Settings(opened.urls.ledger_app, opened.urls.runtime_app, opened.artifacts.url, events))
+    return owners_of(Settings(opened.urls.ledger_app, opened.urls.runtime_app, opened.artifacts.url, events=events))
 
 
 def _refuse_one_database(urls: DatabaseUrls) -> None:
