@@ -167,7 +167,7 @@ def owners(opened: Stores, info: ClusterInfo | None) -> Owners:
     connect(info)
     events = "" if form_of(os.environ.get(VARIABLE, "")) is Form.OFF else str(opened.home.events)
     return owners_of(
-        Settings(opened.urls.ledger_app, opened.urls.runtime_app, opened.artifacts.url, embedding(), events)
+        Settings(opened.urls.ledger_app, opened.urls.runtime_app, opened.artifacts.url, embedding(), events=events)
     )
 
 

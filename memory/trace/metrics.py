@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from memory.trace.costs import CostBook, Unit
+from memory.trace.costs import CostBook
 from memory.trace.log import read_log
 from records.values import Disposition
 from store.ledger.port import LedgerStore
@@ -134,7 +134,7 @@ class Standing(Collector):
             ("machine", "phase"),
             {(name, phase): count for name, phases in self._phases().items() for phase, count in phases.items()},
         )  # fmt: skip
-        yield from self._costs()
+        yield self._costs()
         yield from self._times.metrics()
 
     def _heads(self) -> Metric:
@@ -145,13 +145,12 @@ class Standing(Collector):
         words = "Scope variants by the disposition of their head."
         return _labelled(GaugeMetricFamily, "vrm_scope_variant_heads", words, ("disposition",), standing)
 
-    def _costs(self) -> Iterator[Metric]:
-        amounts: dict[Unit, dict[tuple[str, ...], float]] = defaultdict(lambda: defaultdict(float))
+    def _costs(self) -> Metric:
+        amounts: dict[tuple[str, ...], float] = defaultdict(float)
         for each in self._book.read():
-            amounts[each.unit][each.component.value,] += each.amount
-        for unit in Unit:
-            words = f"What the work cost by component, in {unit.value}; the statements of this home."
-            yield _labelled(CounterMetricFamily, f"vrm_cost_{unit.value}", words, ("component",), amounts[unit])
+            amounts[each.component.value,] += each.amount
+        words = "What the work cost by component, in seconds; the statements of this home."
+        return _labelled(CounterMetricFamily, "vrm_cost_seconds", words, ("component",), amounts)
 
 
 def registry_of(standing: Standing) -> CollectorRegistry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from policies.mediation.shapes import Action, Break
-from policies.mediation.told import DecisionRecords, action, executed_action, named_by, target_of
+from policies.mediation.told import DecisionRecords, action, digest_of, executed_action, named_by, target_of
 from records.decisions import ContextItem, RecallContext
 from records.evidence import Intervention, TrialProvenance
 from records.outcomes import CardDisposition, CardVerdict, DecisionStatus, RecallOutcome
@@ -35,9 +35,9 @@ def _citations(told: DecisionRecords) -> Found:
         for each in dict.fromkeys((*sources, *evidence)):
             if each not in told.digests:
                 yield Break.CITATION_UNRESOLVED, each
-        digest = item.card.as_json().get("memory_digest")
-        for each in sources if digest is not None else ():
-            if told.digests.get(each, digest) != digest:
+        digest = digest_of(item)
+        for each in sources:
+            if digest is not None and told.digests.get(each, digest) != digest:
                 yield Break.SOURCE_DIFFERS, each
 
 

@@ -18,7 +18,6 @@ from records.models import noun_of
 from records.outcomes import OutcomeAttemptLink, RecallOutcome
 
 _ID: Final = re.compile(r"[a-z][a-z-]*:[0-9a-f]{64}")
-_MEMORY: Final = "memory-record"
 _EXPERIENCE: Final = "experience"
 
 
@@ -80,13 +79,22 @@ def executed_action(intervention: Intervention | None) -> Action | None:
 
 
 def named_by(item: ContextItem) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the records that a card was made of, and the Experiences behind them.
+    """Return the record that a card was made of, and the Experiences behind it.
 
-    A card of an episode is made of the Experience itself.
+    A card of an episode is made of the Experience itself. What else a card names, such as the rules that a procedure
+    carries out, is content.
     """
-    found = sorted(set(_ids(item.card.as_json())))
-    evidence = tuple(each for each in found if noun_of(each) == _EXPERIENCE)
-    return tuple(each for each in found if noun_of(each) == _MEMORY) or evidence, evidence
+    body = item.card.as_json()
+    own = body.get("memory_id") or body.get("experience_id")
+    evidence = tuple(each for each in sorted(set(_ids(body))) if noun_of(each) == _EXPERIENCE)
+    return (str(own),) if own else (), evidence
+
+
+def digest_of(item: ContextItem) -> str | None:
+    """Return the payload digest that a card gives for the record that it was made of."""
+    body = item.card.as_json()
+    found = body.get("memory_digest") or body.get("experience_digest")
+    return None if found is None else str(found)
 
 
 def _ids(value: Any) -> Iterator[str]:

@@ -149,11 +149,22 @@ def test_telling_stops_nothing() -> None:
     def broken() -> list[Event]:
         raise KeyError("field")
 
-    tell(broken)  # nobody listens: it is not even made
     with listening(heard.append):
         tell(broken)
+    tell(broken)  # who does not listen any more hears nothing
     assert [(each.name, each.fields) for each in heard] == [(LOST, {"error": "KeyError"})]
-    assert not events._listeners
+
+
+def test_where_nobody_listens_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def make() -> list[Event]:
+        made.append("made")
+        return []
+
+    monkeypatch.setattr(events, "_listeners", [])
+    tell(make)
+    assert not made
 
 
 def test_every_kind_of_record_that_is_told_can_be_told() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from policies.mediation import (
     DecisionRecords,
     Judgement,
     Ran,
+    named_by,
     paired,
     trace_decision,
 )
@@ -234,6 +236,20 @@ class TestBreaks:
             trace_decision(replace(records, context=context)).cards[0].evidence
             == trace_decision(records).cards[0].evidence
         )
+
+
+def test_a_card_is_read_by_what_its_fields_are_called() -> None:
+    """A procedure names the rules that it carries out, an episode is its own evidence; neither is a rule's card."""
+    ids = {name: f"{noun}:{digest(name)}" for name, noun in
+           (("procedure", "memory-record"), ("rule", "memory-record"), ("seen", "experience"))}  # fmt: skip
+
+    def read(body: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return named_by(cast("Any", SimpleNamespace(card=SimpleNamespace(as_json=lambda: body))))
+
+    steps = [{"implements": ids["rule"]}]
+    procedure = {"memory_id": ids["procedure"], "steps": steps, "supporting": [ids["seen"]]}
+    assert read(procedure) == ((ids["procedure"],), (ids["seen"],))
+    assert read({"memory_id": None, "experience_id": ids["seen"]}) == ((ids["seen"],), (ids["seen"],))
 
 
 def test_what_is_better_follows_the_direction_of_the_metric(records: DecisionRecords) -> None:

@@ -31,9 +31,12 @@ def show(out: Console, traced: Traced, found: Mediation, *, whole: bool) -> None
     show_title(out, "Decisions")
     show_rows(
         out,
-        ("decision", "arm", "pair", "memory", "cards", "adopted", "ended", "ran", "before", "after", "pair", "broken"),
+        (
+            "decision", "arm", "pair", "memory", "cards", "adopted", "ended", "ran", "before", "after",
+            "against pair", "broken",
+        ),
         map(_decision, traced.traces),
-    )
+    )  # fmt: skip
     for trace in traced.traces if whole else ():
         _chain(out, trace)
 
