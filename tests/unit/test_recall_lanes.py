@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memory.distillation.view import read_view
 from memory.evidence import Trial
 from memory.index.embedding import HashEmbedder
 from memory.recall.candidates import gather
@@ -26,15 +27,24 @@ from memory.snapshots import (
     recall_input_key,
 )
 from memory.tokens import Tokenizer
+from policies.distillation_policy import distillation_policy
 from policies.episodes import episodic_policy
 from policies.retrieval_policy import RetrievalPolicy, confirmatory_policy, retrieval_policy
 from policies.selection_policy import SelectionPolicy, selection_policy
 from records.cards import EpisodicCard, ProcedureCard
-from records.decisions import AllowedAction, AllowedTool, BlockedProposal, BlockedReason, ContextStatus, DecisionIntent
-from records.errors import IdentityConflictError, InvalidInputError
+from records.decisions import (
+    AllowedAction,
+    AllowedTool,
+    BlockedProposal,
+    BlockedReason,
+    ContextStatus,
+    DecisionIntent,
+    citation_id,
+)
+from records.errors import EvidenceError, IdentityConflictError, InvalidInputError
 from records.evidence import Corpus
 from records.flows import Authority, Transition
-from records.ids import CandidateId, EvidenceSnapshotId, RecallInputId, RunId
+from records.ids import CandidateId, EvidenceSnapshotId, IntentId, RecallInputId, RunId
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import EventType, LinkRelation, variant_under
 from records.procedures import (
@@ -292,8 +302,31 @@ class TestEpisodes:
     def test_vrm_l04_episodes_never_enter_base_evidence(self, world: World) -> None:
         """What an arm has done in evaluation is an episode for itself, and nothing for distillation."""
         world.experience(episode(2, ("C", 1, 10)))
-        assert captured(world).members
+        episodes = captured(world)
+        assert episodes.members
         assert world.capture("base").members == ()
+        with world.ledger.reading() as reader, pytest.raises(EvidenceError, match="one Run"):
+            read_view(reader, EvidenceSnapshotId(episodes.id), distillation_policy())
+
+    def test_vrm_l04_the_transaction_refuses_a_snapshot_with_a_foreign_member(self, world: World) -> None:
+        """A capture that claims somebody else's run as its own is not written."""
+        world.experience(episode(2, ("C", 1, 10), arm="control"))
+        theirs = captured(world, arm="control")
+        claimed = theirs.model_copy(update={"arm": "memory"})
+        with pytest.raises(AssertionError, match="another Run"):
+            world.direct(Transition.CAPTURE_SNAPSHOT, "claimed", claimed)
+
+    def test_vrm_l04_the_transaction_refuses_a_context_with_a_foreign_episode(self, world: World) -> None:
+        world.experience(episode(2, ("C", 1, 10)))
+        source = composed(world, captured(world))
+        made = context(answer(world, source, decision=world.admit(intent(run_id=RUN))))
+        other = world.admit(intent(1, run_id=RUN, arm="control"))
+        (item,) = made.items
+        cited = citation_id(IntentId(other.id), made.recall_input_id, item.card_id, 1)
+        moved = item.model_copy(update={"citation_id": cited})
+        stolen = made.model_copy(update={"intent_id": IntentId(other.id), "items": (moved,)})
+        with pytest.raises(AssertionError, match="own Run"):
+            world.granted(Transition.APPEND_CONTEXT, Authority.NORMAL, stolen)
 
     def test_capture_is_one_operation(self, world: World) -> None:
         """The same key gives the same snapshot however much was done since; another request is a conflict."""
