@@ -131,8 +131,8 @@ def read_view(
 
     Raises:
         NotFoundError: there is no such snapshot.
-        EvidenceError: a member no longer resolves to the bundle that it was captured with, or the snapshot is what one Run
-            may see of itself (VRM-L04).
+        EvidenceError: a member no longer resolves to the bundle that it was captured with, or the snapshot is what one
+            Run may see of itself (VRM-L04).
     """
     stored = reader.get(snapshot_id)
     snapshot = None if stored is None else stored.load()

@@ -12,6 +12,7 @@ import pytest
 
 from memory.distillation.view import read_view
 from memory.evidence import Trial
+from memory.guards import GUARDS
 from memory.index.embedding import HashEmbedder
 from memory.recall.candidates import gather
 from memory.recall.context import Recall
@@ -31,6 +32,7 @@ from policies.distillation_policy import distillation_policy
 from policies.episodes import episodic_policy
 from policies.retrieval_policy import RetrievalPolicy, confirmatory_policy, retrieval_policy
 from policies.selection_policy import SelectionPolicy, selection_policy
+from records.appends import Append
 from records.cards import EpisodicCard, ProcedureCard
 from records.decisions import (
     AllowedAction,
@@ -128,7 +130,7 @@ def procedure(world: World, **changes: Any) -> ProcedureRecord:
     family = procedure_family_id(SPACE, made.trigger, "scale_then_fit")
     variant = variant_under(SPACE, family, SCOPE, made.catalog_digest)
     snapshot = EvidenceSnapshotId(world.capture("procedures").id)
-    shared = {"namespace": SPACE, "created_at": "2026-02-10T00:00:00.000000Z"}
+    shared: dict[str, Any] = {"namespace": SPACE, "created_at": "2026-02-10T00:00:00.000000Z"}
     candidate = ProcedureCandidate(
         **shared, proposed_family_id=family, proposed_scope_variant_id=variant, evidence_snapshot_id=snapshot,
         experience_ids=(), scope=SCOPE, mechanism="scale_then_fit", links=(cited,), drafting_adapter="trajectories",
@@ -313,7 +315,7 @@ class TestEpisodes:
         world.experience(episode(2, ("C", 1, 10), arm="control"))
         theirs = captured(world, arm="control")
         claimed = theirs.model_copy(update={"arm": "memory"})
-        with pytest.raises(AssertionError, match="another Run"):
+        with pytest.raises(IdentityConflictError, match="another Run"):
             world.direct(Transition.CAPTURE_SNAPSHOT, "claimed", claimed)
 
     def test_vrm_l04_the_transaction_refuses_a_context_with_a_foreign_episode(self, world: World) -> None:
@@ -325,8 +327,12 @@ class TestEpisodes:
         cited = citation_id(IntentId(other.id), made.recall_input_id, item.card_id, 1)
         moved = item.model_copy(update={"citation_id": cited})
         stolen = made.model_copy(update={"intent_id": IntentId(other.id), "items": (moved,)})
-        with pytest.raises(AssertionError, match="own Run"):
-            world.granted(Transition.APPEND_CONTEXT, Authority.NORMAL, stolen)
+        append = Append(namespace=SPACE, transition=Transition.APPEND_CONTEXT, authority=Authority.NORMAL,
+                        permit_key="authorization:" + "1" * 64, permit_digest="0" * 64, records=(stolen,))  # fmt: skip
+        with world.ledger.reading() as reader:
+            refusal = GUARDS[Transition.APPEND_CONTEXT](reader, append)
+        assert refusal is not None
+        assert "own Run" in refusal.detail
 
     def test_capture_is_one_operation(self, world: World) -> None:
         """The same key gives the same snapshot however much was done since; another request is a conflict."""
