@@ -18,13 +18,14 @@ from actors.settings import now
 from memory.index.embedding import SentenceTransformerEmbedder
 from memory.recall.context import Recall
 from memory.recall.retriever import DecisionPointRetriever
+from memory.recall.validation import parse_request
 from memory.tokens import Tokenizer
 from policies.catalog import InterventionCatalog, load_catalog
 from policies.planner import allowed_action_digest, current_settings, open_actions
 from policies.retrieval_policy import retrieval_policy, shipped_policies
 from records.canonical import domain_digest
 from records.decisions import BlockedProposal, Card, DecisionContractView, DecisionIntent, RecallRequest
-from records.errors import NotFoundError
+from records.errors import AmbiguousIdError, NotFoundError
 from records.evidence import EvaluationContract
 from records.fields import require_namespace
 from records.ids import ContractViewId, EvaluationTaskId, IntentId, RecallInputId, RunId, TaskScopeId
@@ -65,7 +66,8 @@ class Question:
 class Answer:
     """What memory says: at most three cards, or nothing, and why.
 
-    `status` is ok, empty, degraded or blocked; `rendered` is the delimited section that an actor would see.
+    `status` is ok, empty, degraded or blocked; `rendered` is the delimited section that an actor would see. A blocked
+    answer has its proof in `blocked`.
     """
 
     status: str
@@ -73,6 +75,7 @@ class Answer:
     cards: tuple[Card, ...]
     rendered: str
     tokens: int
+    blocked: BlockedProposal | None = None
 
 
 class Memory:
@@ -113,18 +116,36 @@ class Memory:
             InvalidInputError: a knob or value is not in the catalog.
             NotFoundError: the namespace has no Recall Input or no contract for this domain yet; run `vrm run` first.
         """
-        intent, request = self._asked(question)
-        answer = self._propose(intent, request)
-        if isinstance(answer, BlockedProposal):
-            return Answer(status="blocked", reason=answer.blocked_reason.value, cards=(), rendered="", tokens=0)
-        context = answer.context
-        return Answer(
-            status=context.status.value,
-            reason=context.status_reason,
-            cards=tuple(item.card for item in context.items),
-            rendered=answer.rendered,
-            tokens=context.token_count,
-        )
+        return _answer(self._propose(*self._asked(question)))
+
+    def recall_request(self, intent_id: str, data: bytes) -> Answer:
+        """Answer a request as it came from outside, as JSON, for an intent of the Ledger; nothing is written.
+
+        What is no complete, valid request is blocked, with the names of the fields and the digest of the bytes as its
+        proof.
+
+        Args:
+            intent_id: the id of the Decision Intent, or any unambiguous beginning of it.
+            data: the request, as `RecallRequest` writes it.
+
+        Raises:
+            AmbiguousIdError: several records begin so.
+            NotFoundError: the namespace has no such intent.
+        """
+        intent = self._intent(intent_id)
+        request = parse_request(intent, data, retrieval_policy())
+        return _answer(request if isinstance(request, BlockedProposal) else self._propose(intent, request))
+
+    def _intent(self, prefix: str) -> DecisionIntent:
+        digits = prefix.strip().lower().rpartition(":")[2]
+        found = self.stores.ledger.resolve(f"{IntentId.noun}:{digits}") if digits else []
+        if len(found) > 1:
+            raise AmbiguousIdError("intent", prefix, f"Give more digits; it begins {len(found)} or more intents.")
+        stored = self.stores.ledger.get(found[0]) if found else None
+        intent = None if stored is None else stored.load()
+        if not isinstance(intent, DecisionIntent) or intent.namespace != self.namespace:
+            raise NotFoundError("intent", prefix, f"{self.namespace} has no such Decision Intent; name another one.")
+        return intent
 
     def references(self, question: ReferenceQuestion | str) -> ReferenceAnswer:
         """Return what external sources say, without writing anything; it is never evidence (docs/reference.md).
@@ -208,6 +229,20 @@ class Memory:
             if same_domain and isinstance(view, DecisionContractView) and isinstance(loaded, EvaluationContract):
                 return view, loaded
         raise NotFoundError("contract", catalog.domain, "No decision was registered for this domain; run `vrm run`.")
+
+
+def _answer(found: Recall | BlockedProposal) -> Answer:
+    if isinstance(found, BlockedProposal):
+        reason = found.blocked_reason.value
+        return Answer(status="blocked", reason=reason, cards=(), rendered="", tokens=0, blocked=found)
+    context = found.context
+    return Answer(
+        status=context.status.value,
+        reason=context.status_reason,
+        cards=tuple(item.card for item in context.items),
+        rendered=found.rendered,
+        tokens=context.token_count,
+    )
 
 
 def connect(namespace: str = DEFAULT_NAMESPACE) -> Memory:

@@ -20,8 +20,9 @@ from policies.procedures.policy import ProcedurePolicy, procedure_policy
 from policies.variants import experience_of
 from records.errors import EvidenceError, NotFoundError
 from records.evidence import Experience, VerifiedEvidenceBundle
-from records.ids import EvidenceSnapshotId, ExperienceId, ScopeVariantId, StratumId
+from records.ids import EvidenceSnapshotId, ExperienceId, RunId, ScopeVariantId, StratumId
 from records.ingestion import EvidenceSnapshot, WorkOutcome
+from records.models import noun_of
 from store.ledger.port import LedgerReader
 
 Place = tuple[ScopeVariantId, StratumId]
@@ -134,12 +135,17 @@ def read_view(
 
     Raises:
         NotFoundError: there is no such snapshot.
-        EvidenceError: a member no longer resolves to the bundle that it was captured with.
+        EvidenceError: a member no longer resolves to the bundle that it was captured with, or the snapshot is what one
+            Run may see of itself (VRM-L04).
     """
     stored = reader.get(snapshot_id)
     snapshot = None if stored is None else stored.load()
     if not isinstance(snapshot, EvidenceSnapshot):
         raise NotFoundError("evidence_snapshot_id", snapshot_id, "Capture the snapshot before distilling.")
+    if noun_of(snapshot.visibility) == RunId.noun:
+        raise EvidenceError(
+            "evidence_snapshot_id", snapshot_id, "It holds the episodes of one Run; capture base evidence."
+        )
     wanted = {member.experience_id: member.bundle_digest for member in snapshot.members}
     loaded = (member.load() for member in reader.get_many(wanted).values())
     resolved = resolve_bundles(reader, [item for item in loaded if isinstance(item, Experience)])

@@ -2,6 +2,7 @@
 
 - `evidence`: the verified experiences of one moment, and the capture operation that chose them.
 - `knowledge`: the admitted heads of one lifecycle position.
+- `failures`: the receipt of a build that failed.
 - `index`: the derived indexes of rules, procedures and episodes, each with its receipt.
 - `recall_input`: the composition that a Decision Intent really queries.
 
@@ -21,6 +22,7 @@ from memory.snapshots.evidence import (
     FreezeEvidence,
     capture_key,
 )
+from memory.snapshots.failures import failure_key, index_failure
 from memory.snapshots.index import build_episode_index, build_index, build_procedure_index, index_key
 from memory.snapshots.knowledge import KnowledgeSnapshotBuilder, knowledge_key
 from memory.snapshots.recall_input import RecallInputSnapshotBuilder, recall_input_key
@@ -36,6 +38,8 @@ __all__ = [
     "build_index",
     "build_procedure_index",
     "capture_key",
+    "failure_key",
+    "index_failure",
     "index_key",
     "knowledge_key",
     "recall_input_key",

@@ -127,11 +127,16 @@ def _dropped(gone: _Lines) -> Iterator[str]:
 
 
 def _columns(gone: _Lines, new: _Lines, made: set[str], after: set[str]) -> Iterator[str]:
-    changed = {(table, name) for table, name, _ in gone.columns()}
+    changed = {(table, name): rest for table, name, rest in gone.columns()}
     for table, name, rest in new.columns():
         if table in made:
             continue
         kind = rest.split(" collate ")[0].removesuffix(" not null")
+        before = changed.get((table, name))
+        if before is not None and before.removesuffix(" not null") == rest.removesuffix(" not null"):
+            verb = "SET" if rest.endswith("not null") else "DROP"
+            yield f'ALTER TABLE {new.place(table)} ALTER COLUMN "{name}" {verb} NOT NULL;'
+            continue
         of_records = any(line.startswith(f"column {table}.payload ") for line in after)
         if (table, name) in changed or not of_records:
             yield f"-- TODO column {table}.{name}: {rest}"

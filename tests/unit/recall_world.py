@@ -53,6 +53,7 @@ from records.ingestion import EvidenceSnapshot
 from records.knowledge import (
     GENESIS,
     EventType,
+    GovernedRecord,
     KnowledgeCandidate,
     LifecycleEvent,
     MemoryRecord,
@@ -176,7 +177,9 @@ class World:
         )
 
 
-def lifecycle_event(record: MemoryRecord, event: EventType, prior: str, snapshot: EvidenceSnapshotId) -> LifecycleEvent:
+def lifecycle_event(
+    record: GovernedRecord, event: EventType, prior: str, snapshot: EvidenceSnapshotId
+) -> LifecycleEvent:
     """Return a lifecycle event of a record."""
     reached = {
         EventType.PROMOTED_ACTIVE: Disposition.ACTIVE,

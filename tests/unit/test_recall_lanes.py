@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memory.distillation.view import read_view
 from memory.evidence import Trial
+from memory.guards import GUARDS
 from memory.index.embedding import HashEmbedder
 from memory.recall.candidates import gather
 from memory.recall.context import Recall
@@ -26,15 +28,25 @@ from memory.snapshots import (
     recall_input_key,
 )
 from memory.tokens import Tokenizer
+from policies.distillation_policy import distillation_policy
 from policies.episodes import episodic_policy
 from policies.retrieval_policy import RetrievalPolicy, confirmatory_policy, retrieval_policy
 from policies.selection_policy import SelectionPolicy, selection_policy
+from records.appends import Append
 from records.cards import EpisodicCard, ProcedureCard
-from records.decisions import AllowedAction, AllowedTool, BlockedProposal, BlockedReason, ContextStatus, DecisionIntent
-from records.errors import IdentityConflictError, InvalidInputError
+from records.decisions import (
+    AllowedAction,
+    AllowedTool,
+    BlockedProposal,
+    BlockedReason,
+    ContextStatus,
+    DecisionIntent,
+    citation_id,
+)
+from records.errors import EvidenceError, IdentityConflictError, InvalidInputError
 from records.evidence import Corpus
 from records.flows import Authority, Transition
-from records.ids import CandidateId, EvidenceSnapshotId, RecallInputId, RunId
+from records.ids import CandidateId, EvidenceSnapshotId, IntentId, RecallInputId, RunId
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import EventType, LinkRelation, variant_under
 from records.procedures import (
@@ -118,7 +130,7 @@ def procedure(world: World, **changes: Any) -> ProcedureRecord:
     family = procedure_family_id(SPACE, made.trigger, "scale_then_fit")
     variant = variant_under(SPACE, family, SCOPE, made.catalog_digest)
     snapshot = EvidenceSnapshotId(world.capture("procedures").id)
-    shared = {"namespace": SPACE, "created_at": "2026-02-10T00:00:00.000000Z"}
+    shared: dict[str, Any] = {"namespace": SPACE, "created_at": "2026-02-10T00:00:00.000000Z"}
     candidate = ProcedureCandidate(
         **shared, proposed_family_id=family, proposed_scope_variant_id=variant, evidence_snapshot_id=snapshot,
         experience_ids=(), scope=SCOPE, mechanism="scale_then_fit", links=(cited,), drafting_adapter="trajectories",
@@ -292,8 +304,35 @@ class TestEpisodes:
     def test_vrm_l04_episodes_never_enter_base_evidence(self, world: World) -> None:
         """What an arm has done in evaluation is an episode for itself, and nothing for distillation."""
         world.experience(episode(2, ("C", 1, 10)))
-        assert captured(world).members
+        episodes = captured(world)
+        assert episodes.members
         assert world.capture("base").members == ()
+        with world.ledger.reading() as reader, pytest.raises(EvidenceError, match="one Run"):
+            read_view(reader, EvidenceSnapshotId(episodes.id), distillation_policy())
+
+    def test_vrm_l04_the_transaction_refuses_a_snapshot_with_a_foreign_member(self, world: World) -> None:
+        """A capture that claims somebody else's run as its own is not written."""
+        world.experience(episode(2, ("C", 1, 10), arm="control"))
+        theirs = captured(world, arm="control")
+        claimed = theirs.model_copy(update={"arm": "memory"})
+        with pytest.raises(IdentityConflictError, match="another Run"):
+            world.direct(Transition.CAPTURE_SNAPSHOT, "claimed", claimed)
+
+    def test_vrm_l04_the_transaction_refuses_a_context_with_a_foreign_episode(self, world: World) -> None:
+        world.experience(episode(2, ("C", 1, 10)))
+        source = composed(world, captured(world))
+        made = context(answer(world, source, decision=world.admit(intent(run_id=RUN))))
+        other = world.admit(intent(1, run_id=RUN, arm="control"))
+        (item,) = made.items
+        cited = citation_id(IntentId(other.id), made.recall_input_id, item.card_id, 1)
+        moved = item.model_copy(update={"citation_id": cited})
+        stolen = made.model_copy(update={"intent_id": IntentId(other.id), "items": (moved,)})
+        append = Append(namespace=SPACE, transition=Transition.APPEND_CONTEXT, authority=Authority.NORMAL,
+                        permit_key="authorization:" + "1" * 64, permit_digest="0" * 64, records=(stolen,))  # fmt: skip
+        with world.ledger.reading() as reader:
+            refusal = GUARDS[Transition.APPEND_CONTEXT](reader, append)
+        assert refusal is not None
+        assert "own Run" in refusal.detail
 
     def test_capture_is_one_operation(self, world: World) -> None:
         """The same key gives the same snapshot however much was done since; another request is a conflict."""

@@ -7,10 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 
 from tenacity import Retrying, retry_if_result, wait_exponential
 
+from actors.settings import now
 from memory.campaigns import Failure
 from memory.distillation.pinned import packaged
 from memory.leases import completion
+from memory.recall.memory_index import MEMORY_INDEX
 from memory.snapshots.evidence import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
+from memory.snapshots.failures import failure_key, index_failure
 from memory.snapshots.index import build_index, index_key
 from memory.snapshots.knowledge import KnowledgeSnapshotBuilder, knowledge_key
 from memory.snapshots.recall_input import RecallInputSnapshotBuilder, recall_input_key
@@ -23,13 +26,13 @@ from policies.retrieval_policy import retrieval_policy
 from policies.selection_policy import selection_policy
 from records.canonical import domain_digest
 from records.decisions import RecallContext
-from records.errors import InvalidInputError, NotFoundError, StaleError
+from records.errors import InvalidInputError, NotFoundError, StaleError, VrmError
 from records.evidence import EvaluationContract
 from records.flows import Transition
 from records.ids import EvidenceSnapshotId, RecallInputId, RunId
 from records.outcomes import NoCommitReason
 from records.runtime import activity_id
-from records.snapshots import RecallInput
+from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
 from records.states import Phase
 from records.values import PolicyIdentity
 from vrm.mainjob.experiments import Experiments
@@ -229,8 +232,7 @@ def recall_input(job: Job) -> RecallInputId:
         job.append(Transition.FREEZE_KNOWLEDGE, knowledge_key(snapshot), snapshot)
         advance(1)
         with job.meter.measured(Component.INDEX_BUILD, str(snapshot.id)) as spent:
-            build, data = build_index(job.stores.ledger, snapshot, job.owners.embedder)
-            job.stores.artifacts.publish(data)
+            build, data = _indexed(job, snapshot)
             spent.items = 1
         job.append(Transition.INDEX_RECEIPT, index_key(build), build)
         advance(1)
@@ -240,3 +242,16 @@ def recall_input(job: Job) -> RecallInputId:
         job.owners.retrievers.load(RecallInputId(composed.id), data)
         advance(1)
     return RecallInputId(composed.id)
+
+
+def _indexed(job: Job, snapshot: KnowledgeSnapshot) -> tuple[IndexBuild, bytes]:
+    """Return the published index of a snapshot's rules; where it fails, a receipt says so before the error goes on."""
+    embedder = job.owners.embedder
+    try:
+        build, data = build_index(job.stores.ledger, snapshot, embedder)
+        job.stores.artifacts.publish(data)
+    except VrmError as error:
+        failure = index_failure(snapshot, None, MEMORY_INDEX, embedder, error=error, now=now())
+        job.append(Transition.INDEX_RECEIPT, failure_key(failure), failure)
+        raise
+    return build, data
