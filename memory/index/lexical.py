@@ -29,7 +29,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property, lru_cache
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,8 +106,8 @@ class Postings:
     impacts: NDArray[np.int32]
     size: int
 
-    @classmethod
-    def build(cls, texts: Sequence[str]) -> Self:
+    @staticmethod
+    def build(texts: Sequence[str]) -> Postings:
         """Index `texts`; the position of a text is its row."""
         builder = PostingsBuilder()
         for text in texts:
