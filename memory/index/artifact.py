@@ -245,7 +245,7 @@ class LoadedIndex:
         return self._meta.vector_digest
 
     @property
-    def ids(self) -> Sequence[str]:
+    def ids(self) -> PackedTexts:
         """Return the document ids in row order."""
         return self._ids
 

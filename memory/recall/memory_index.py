@@ -146,8 +146,8 @@ class MemoryIndexBuilder:
         for name, fact in filter_facts(record, disposition).items():
             self._columns[name].add(fact)
         facts = (constrained_fields(record.scope), GRADE_STEPS[record.strength.grade], record.strength.support_count)
-        for name, fact in zip(_STANDING, facts, strict=True):
-            self._standing[name].append(fact)
+        for name, step in zip(_STANDING, facts, strict=True):
+            self._standing[name].append(step)
         self._digests += bytes.fromhex(record.payload_digest)
 
     def finish(self, snapshot_id: KnowledgeSnapshotId) -> tuple[IndexArtifact, bytes]:
