@@ -23,7 +23,7 @@ from memory.tokens import Tokenizer
 from policies.retrieval_policy import retrieval_policy, shipped_policies
 from records.appends import Proposal
 from records.decisions import BlockedProposal, DecisionIntent, RecallRequest
-from records.errors import UnavailableError
+from records.errors import VrmError
 from records.ids import RecallInputId
 from store.artifacts import ArtifactStore
 from store.ledger.postgres import PostgresLedger
@@ -136,7 +136,7 @@ class RetrieverReplicaActor:
         self._tokenizer.count(text)
         index.standing.foremost(np.arange(index.search.size), 1)
         index.search.lexical(text, limit=1)
-        with suppress(UnavailableError):  # without the model a request says what comes of it
+        with suppress(VrmError):  # without the model, or with another one, a request says what comes of it
             index.search.semantic(self._embedder.embed([text], kind="query")[0], limit=1)
 
 

@@ -15,7 +15,7 @@ from typing import Self
 
 from actors.handles import Owners
 from actors.settings import now
-from memory.index.embedding import SentenceTransformerEmbedder
+from memory.index.embedding import ModelSettings, SentenceTransformerEmbedder
 from memory.recall.context import Recall
 from memory.recall.retriever import DecisionPointRetriever
 from memory.recall.validation import parse_request
@@ -39,7 +39,7 @@ from records.values import (
     MemoryScope,
     RecallRequirement,
 )
-from vrm.bootstrap import Stores, cluster_of, home_of, open_stores, owners
+from vrm.bootstrap import Stores, cluster_of, embedding, home_of, open_stores, owners
 from vrm.domain import BUDGET_CLASS, CATALOG, MODEL_FAMILY
 from vrm.home import DEFAULT_NAMESPACE
 from vrm.references import ReferenceAnswer, ReferenceQuestion, consult

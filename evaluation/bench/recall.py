@@ -85,12 +85,7 @@ def bench_recall(
         IntegrityError: a request got no cards or was refused, so nothing was measured.
         UnavailableError: no server or cluster can be started here, or the model is not installed.
     """
-    if records < _LEAST:
-        raise InvalidInputError("records", records, f"Give at least {_LEAST}.")
-    unknown = sorted(set(parts) - set(PARTS))
-    if unknown or not parts:
-        raise InvalidInputError("parts", ", ".join(unknown), f"Give some of {', '.join(PARTS)}.")
-    parts = [each for each in PARTS if each in parts and (real_model or each not in SHARED)]
+    parts = _checked(records, parts, real_model=real_model)
     found: dict[str, Any] = {"benchmark": "recall", "records": records, "parts": parts}
     alone: dict[str, Callable[[], dict[str, Any]]] = {
         "kernels": lambda: measure_kernels(min(records, _KERNEL_RECORDS), told, real_model=real_model),
@@ -104,6 +99,16 @@ def bench_recall(
     if SHARED & set(parts):
         found |= _on_a_store(records, parts, told, requests, recalls)
     return found | {"machine": machine(), "meaning": MEANING}
+
+
+def _checked(records: int, parts: Sequence[str], *, real_model: bool) -> list[str]:
+    """Return the parts that can be measured, in order."""
+    if records < _LEAST:
+        raise InvalidInputError("records", records, f"Give at least {_LEAST}.")
+    unknown = sorted(set(parts) - set(PARTS))
+    if unknown or not parts:
+        raise InvalidInputError("parts", ", ".join(unknown), f"Give some of {', '.join(PARTS)}.")
+    return [each for each in PARTS if each in parts and (real_model or each not in SHARED)]
 
 
 def _on_a_store(records: int, parts: Sequence[str], told: Progress, requests: int, recalls: int) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import sql
 
 from evaluation.bench.measuring import Alternative, Ratio, significant, take_turns
 from evaluation.bench.recall_requests import Scene, SpreadEmbedder, asked_of
@@ -44,7 +43,7 @@ _QUERY: Final = "SELECT id FROM peer_rules WHERE task = %s ORDER BY embedding <#
 
 def measure_peer(scene: Scene, told: Callable[[int, int], None]) -> dict[str, Any]:
     """Take turns with the peer and return the figures."""
-    with scene.bench.beside("peer") as peer:
+    with scene.bench.peer() as peer:
         return _compared(scene, peer, told)
 
 
@@ -85,8 +84,7 @@ def _fill(scene: Scene, peer: Connection, index: MemoryIndex, told: Callable[[in
     embedder, size = SpreadEmbedder(scene.model), index.search.size
     for statement in _TABLE:
         peer.execute(statement)
-    copy = sql.SQL("COPY peer_rules (id, task, embedding) FROM STDIN")
-    with peer.cursor() as cursor, cursor.copy(copy) as rows:
+    with peer.cursor() as cursor, cursor.copy("COPY peer_rules (id, task, embedding) FROM STDIN") as rows:
         for start in range(0, size, _READ_AT_ONCE):
             ids = [index.search.ids[row] for row in range(start, min(start + _READ_AT_ONCE, size))]
             stored = scene.bench.ledger.get_many(ids)

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
-
 from memory.ports import CoordinatorPort
 from records.appends import Append, AppendReceipt
 from records.errors import VrmError
@@ -46,12 +43,13 @@ class Bench:
     admin: Connection
 
     @contextmanager
-    def beside(self, name: str) -> Iterator[Connection]:
-        """Make a database of that name on the server, for what needs its superuser, and connect to it."""
-        root = make_conninfo(self.urls.ledger_admin, user=SUPERUSER, dbname="postgres")
-        with connect(root, "bench reference") as link:
-            link.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)).as_string())
-        with connect(make_conninfo(root, dbname=name), "bench reference") as made:
+    def peer(self) -> Iterator[Connection]:
+        """Make a database for a reference that needs the superuser of the server, and connect to it."""
+        place = self.admin.info
+        root = f"host='{place.host}' port={place.port} user={SUPERUSER}"
+        with connect(f"{root} dbname=postgres", "bench reference") as link:
+            link.execute("CREATE DATABASE peer")
+        with connect(f"{root} dbname=peer", "bench reference") as made:
             yield made
 
     def settings(self) -> dict[str, str]:

@@ -167,6 +167,7 @@ class IndexBuilder:
         digests = np.frombuffer(bytes(self._digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES)[order]
         identity = IndexIdentity(embedder_id=self._embedder.id, dimensions=self._embedder.dimensions)
         codes, multipliers = (np.concatenate(groups)[order] for groups in zip(*self._vectors, strict=True))
+        self._vectors.clear()
         quantised = Quantised(codes, multipliers)
         meta = _Meta(
             identity=identity,
@@ -244,7 +245,7 @@ class LoadedIndex:
         return self._meta.vector_digest
 
     @property
-    def ids(self) -> Sequence[str]:
+    def ids(self) -> PackedTexts:
         """Return the document ids in row order."""
         return self._ids
 

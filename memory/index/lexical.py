@@ -29,7 +29,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property, lru_cache
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,8 +106,8 @@ class Postings:
     impacts: NDArray[np.int32]
     size: int
 
-    @classmethod
-    def build(cls, texts: Sequence[str]) -> Self:
+    @staticmethod
+    def build(texts: Sequence[str]) -> Postings:
         """Index `texts`; the position of a text is its row."""
         builder = PostingsBuilder()
         for text in texts:
@@ -154,11 +154,11 @@ class Postings:
             if left and left < (tried or done):
                 seen = sums if chosen is None else sums[chosen]
                 floor = _least_of_best(seen, limit)
-                if floor > left:
-                    within = np.flatnonzero(seen + left >= floor)
+                within = np.flatnonzero(seen + left >= floor) if floor > left else None
+                if within is not None and within.size * _FEW < self.size:
                     rows = within if chosen is None else chosen[within]
                     return _matched(rows, _looked_up(asked[at:], rows, seen[within]))
-                tried = max(floor, left // 2, 1)
+                tried = max(left // 2, 1, floor if within is None else 0)
         return _matched(np.arange(self.size), sums) if chosen is None else _matched(chosen, sums[chosen])
 
     @cached_property
