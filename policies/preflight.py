@@ -103,14 +103,15 @@ def _mapping(
     disposition: CardDisposition, item: ContextItem, allowed: Collection[AllowedAction], answer: PlannerAnswer
 ) -> set[PreflightViolation]:
     mapped = AllowedAction.build(knob=disposition.action_knob, value=disposition.action_value)
-    target = AllowedAction(knob=item.card.target.knob.name, value=item.card.target.knob.to_value)
-    recommended = item.card.action is ActionKind.RECOMMEND
+    target = getattr(item.card, "target", None)  # what is no rule advises no single change, and has none
+    is_target = target is not None and (mapped.knob, mapped.value) == (target.knob.name, target.knob.to_value)
+    is_own = target is None or is_target == (getattr(item.card, "action", None) is ActionKind.RECOMMEND)
     return {
         violation
         for broken, violation in (
             (mapped not in allowed, PreflightViolation.MAPPING_NOT_ALLOWED),
             (mapped != answer.action, PreflightViolation.MAPPING_NOT_PROPOSED),
-            ((mapped == target) != recommended, PreflightViolation.MAPPING_NOT_OF_CARD),
+            (not is_own, PreflightViolation.MAPPING_NOT_OF_CARD),
         )
         if broken
     }

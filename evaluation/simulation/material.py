@@ -183,9 +183,8 @@ def contract_view() -> DecisionContractView:
 @cache
 def profile() -> MemoryProfile:
     """Return how the decisions use memory."""
-    return MemoryProfile(
-        profile_ref="simulation", mode=Mode.DECISION_MEMORY, retrieval_policy=retrieval_policy().identity
-    )
+    policy = retrieval_policy().identity
+    return MemoryProfile(profile_ref="simulation", mode=Mode.DECISION_MEMORY, retrieval_policy=policy)
 
 
 @cache

@@ -246,3 +246,33 @@ def test_modes_that_do_not_go_together_are_refused(rollout: Rollout) -> None:
     ):
         error = product.json("run", "--size", "small", *arguments, code=2)
         assert error["field"] in {"--mode", "--recall-input"}, arguments
+
+
+def test_vrm_o05_ideas_with_memory_and_from_a_fresh_start(rollout: Rollout) -> None:
+    """A real search over three held-out tasks: both branches registered, executed, and reported with intervals."""
+    before = _counted(rollout.stores)
+    report = rollout.product.json("evaluate", "ideation", "--namespace", NS, "--tasks", "3")
+    new = _counted(rollout.stores) - before
+    ideas = report["searches"] * report["proposals"]
+    assert (report["searches"], report["tasks"]) == (3, 3)
+    assert new["decision-intent"] == new["recall-decision-outcome"] == 2 * ideas
+    assert new["decision-recall-context"] == ideas
+    assert new["experience"] == 2 * (ideas + report["searches"])
+    assert new["memory-record"] == 0
+    memory, fresh = report["branches"]["with_memory"], report["branches"]["fresh_start"]
+    assert (fresh["cards"], fresh["steered"], fresh["dependence"]["mean"]) == (0, 0, 0.0)
+    assert memory["cards"] > 0
+    assert memory["steered"] > 0
+    assert report["memory_dependence"]["within_cap"]
+    for branch in (memory, fresh):
+        assert branch["ideas"] == {"planned": ideas, "had": ideas, "valid": ideas}
+        assert 0 < branch["coverage"]["mean"] <= 1
+        assert branch["coverage"]["low"] <= branch["coverage"]["mean"] <= branch["coverage"]["high"]
+    assert report["claim"].startswith("none")
+    arms = {
+        each.arm
+        for stored in rollout.stores.ledger.find("decision-intent", NS)
+        if isinstance(each := stored.load(), DecisionIntent)
+    }
+    assert {"with_memory", "fresh_start"} <= arms
+    assert rollout.product.json("fsck")["clean"]

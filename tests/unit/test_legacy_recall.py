@@ -214,7 +214,7 @@ def test_a_lesson_that_exceeds_what_is_left_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"task_id": "u"}, {"domain": "u"}, {"dataset_id": "u"}, {"model_family": "u"}])
-def test_scope_is_letter_by_letter(changes: dict[str, str]) -> None:
+def test_scope_is_letter_by_letter(changes: dict[str, Any]) -> None:
     assert legacy_recall(replace(ASKED, **changes), [lesson("a", "scaling")]) == ()
     across = replace(ASKED, cross_task=True, **changes)
     assert len(legacy_recall(across, [lesson("a", "scaling")])) == ("task_id" in changes)

@@ -46,8 +46,7 @@ def opened_job(
         stores = open_stores(home)
         actors = owners(stores, start_cluster(home))
     try:
-        frozen = frozen_of(stores.ledger, recall_input)
-        round_ = next_round(stores.runtime, namespace, SIZES[size], asked, frozen)
+        round_ = next_round(stores.runtime, namespace, SIZES[size], asked, frozen_of(stores.ledger, recall_input))
         with driver(home.drivers) as holder:
             yield Job(stores, actors, round_, pinned_policies(), shown, holder, quiet=quiet)
     finally:

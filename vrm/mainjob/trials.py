@@ -239,7 +239,7 @@ class DecisionMaker:
         """
         if self.recall_input_id is None:
             raise InvalidInputError("recall_input_id", "none", f"Arm {state.arm} of {state.mode} recalls nothing.")
-        task = identity_of(state.task, self.catalog.domain)
+        task, profile = identity_of(state.task, self.catalog.domain), retrieval_policy().require_profile(self.point)
         first = not state.path
         return RecallRequest(
             intent_id=IntentId(intent.id),
@@ -262,6 +262,8 @@ class DecisionMaker:
             prior_observation=None if first else f"{STEERING} {state.steering:.6f} with the configuration in effect",
             no_prior_observation_reason="first_decision" if first else None,
             allowed_actions=self.actions(state),
+            max_items=profile.max_items,
+            token_budget=profile.token_budget,
             query=self.query(state),
         )
 
