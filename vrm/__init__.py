@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from records.errors import VrmError
-    from vrm.client import Answer, Memory, Question, ReferenceAnswer, ReferenceQuestion, connect
+    from vrm.client import Answer, Memory, Question, connect
+    from vrm.references import ReferenceAnswer, ReferenceQuestion
 
 __all__ = ["Answer", "Memory", "Question", "ReferenceAnswer", "ReferenceQuestion", "VrmError", "connect"]
 
@@ -20,6 +21,10 @@ def __getattr__(name: str) -> Any:
         from records.errors import VrmError  # noqa: PLC0415
 
         return VrmError
+    if name in {"ReferenceAnswer", "ReferenceQuestion"}:
+        from vrm import references  # noqa: PLC0415
+
+        return getattr(references, name)
     if name in __all__:
         from vrm import client  # noqa: PLC0415
 

@@ -122,8 +122,8 @@ def plan(
         return ErasurePlan(intent=earlier, begun=True)
     builds = affected_indexes(reader, target.namespace, target.id)
     own, kept = _own_bytes(reader, runtime, target)
-    derived = affected_references(reader, target.namespace, target.id)
-    digests = own.union((build.artifact.sha256 for build in builds), *map(material_of, derived))
+    derived = [*builds, *affected_references(reader, target.namespace, target.id)]
+    digests = own.union(*map(material_of, derived))
     fields: dict[str, Any] = {
         "namespace": target.namespace,
         "created_at": now,

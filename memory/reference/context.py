@@ -80,7 +80,7 @@ def compose_references(
         text: the words that were searched for.
         research_context_digest: the Research Context that it stands beside.
         count: counts the tokens of a text.
-        budget: most tokens of the section; null is the policy's, which is also the most.
+        budget: most tokens of the section, at most the policy's, which None is.
 
     Raises:
         InvalidInputError: the budget is none.
@@ -90,7 +90,7 @@ def compose_references(
         raise InvalidInputError("token budget", budget, f"Give 1 to {style.token_budget} tokens.")
     quotes = [hit.quote for hit in hits[: style.max_cards]]
     section = fit_references(quotes, style, budget or style.token_budget, count)
-    shown, data = quotes[: section.shown], section.text.encode()
+    shown = quotes[: section.shown]
     record = ReferenceContext.build(
         namespace=references.namespace,
         created_at=max((quote.card.retrieved_at for quote in shown), default=_EPOCH),
@@ -102,16 +102,16 @@ def compose_references(
         renderer=style.renderer,
         tokenizer=style.tokenizer,
         cards=tuple(quote.card for quote in shown),
-        rendered=ArtifactRef(
-            role="reference-context",
-            sha256=digest_bytes(data),
-            size_bytes=len(data),
-            media_type="text/plain; charset=utf-8",
-        ),
+        rendered=_artifact(section.text.encode()),
         token_count=section.token_count,
         dropped=len(hits) - section.shown,
     )
     return ComposedReferences(record, tuple(shown), section.text)
+
+
+def _artifact(data: bytes) -> ArtifactRef:
+    sha256, media_type = digest_bytes(data), "text/plain; charset=utf-8"
+    return ArtifactRef(role="reference-context", sha256=sha256, size_bytes=len(data), media_type=media_type)
 
 
 def freeze_references(artifacts: ArtifactStore, coordinator: CoordinatorPort, composed: ComposedReferences) -> None:

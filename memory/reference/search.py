@@ -163,16 +163,16 @@ def open_references(
         build=build,
         is_recorded=str(build.id) in builds,
         index=index,
-        places={
-            str(part.chunk_id): (each, part)
-            for each in sources
-            for part in each.chunks.chunks
-            if part.quote_start < part.quote_end
-        },
+        places=_places(sources),
         artifacts=artifacts,
         embedder=embedder,
         policy=policy,
     )
+
+
+def _places(sources: list[StoredSource]) -> dict[str, tuple[StoredSource, ReferenceChunk]]:
+    parts = ((each, part) for each in sources for part in each.chunks.chunks)
+    return {str(part.chunk_id): (each, part) for each, part in parts if part.quote_start < part.quote_end}
 
 
 def _loaded(

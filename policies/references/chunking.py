@@ -28,7 +28,7 @@ CHUNK_RULE: Final = "vrm-chunks/1"
 """The identity of this algorithm, with the structure that texts come with."""
 
 _CUTS: Final = tuple(
-    map(re.compile, (r"\n(?:[ \t\r\f]*\n)+", r"\r\n?|\n", r"(?<=[.!?;])[ \t]+", r"\s+")),
+    map(re.compile, (r"\n(?:[ \t\r\f]*\n)+", r"(?:\r\n?|\n)+", r"(?<=[.!?;])[ \t]+", r"\s+")),
 )
 """After what a stretch may be cut, from paragraphs to words."""
 _UNCOUNTED: Final = 16

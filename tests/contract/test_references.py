@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from memory.erasing import ErasureRequest
 from memory.fsck import Code, fsck
 from memory.garbage import collect
 from memory.index.embedding import SentenceTransformerEmbedder
 from memory.recall.retriever import tokenizer_name
-from memory.reference.adding import Added, AddingPorts, Addition, Given, add_sources
+from memory.reference.adding import AddingPorts, Addition, Given, add_sources
 from memory.reference.catalogue import stored_sources
 from memory.reference.context import (
-    ComposedReferences,
-    compose_references,
-    freeze_references,
     rendered_references,
     require_rendering,
 )
-from memory.reference.holding import reference_owner
-from memory.reference.recording import record_index
-from memory.reference.search import ReferenceHit, References, open_references
 from memory.tokens import Tokenizer
-from policies.references.policy import reference_policy
 from records.appends import Append, AppendReceipt
 from records.base import Record
-from records.errors import ErasedError, InvalidInputError, NotFoundError, VrmError
+from records.errors import InvalidInputError, NotFoundError, VrmError
 from records.flows import Transition
-from records.reference import ReferenceIndexBuild, ReferenceKind, ReferenceSource
-from records.retention import ErasureIntent, ErasureReason, RetentionTombstone
-from records.runtime import reference_id
-from records.states import Machine, Phase
+from records.reference import ReferenceIndexBuild, ReferenceKind
+from records.states import Phase
 from store.artifacts import ArtifactStore
 from store.ledger.memory import MemoryLedger
 from store.ledger.port import Request
@@ -48,85 +37,30 @@ from tests.support.reference_samples import (
     make_source,
     reference_samples,
 )
+from tests.support.references import (
+    COUNT,
+    FILES,
+    POLICY,
+    add,
+    composed,
+    frozen,
+    held,
+    index,
+    opened,
+    sources,
+    written,
+)
 from tests.support.stack import Crash, Faults, Stack, Stores
 from tests.support.stack_control import checked
 from tests.support.stores import expect, fresh_namespace
 from tests.support.trials import digest
 
 BOTH = pytest.mark.parametrize(("ledger", "runtime"), [("memory", "memory"), ("postgres", "postgres")], indirect=True)
-POLICY, COUNT = reference_policy(), Tokenizer().count
-CONTEXT = digest("research context")
-FILES = {
-    "ridge.md": "# Ridge regression\n\nRidge regression shrinks coefficients by an L2 penalty on their squares.\n",
-    "forest.md": "# Random forests\n\nA random forest averages many decision trees grown on bootstrap samples.\n",
-    "scale.py": 'def standardise(x):\n    """Subtract the mean and divide by the standard deviation."""\n'
-    "    return (x - x.mean()) / x.std()\n",
-}
 
 
 @pytest.fixture(scope="module")
 def model() -> SentenceTransformerEmbedder:
     return SentenceTransformerEmbedder()
-
-
-def ports(stack: Stack) -> AddingPorts:
-    stores = stack.stores
-    return AddingPorts(
-        ledger=stores.ledger, artifacts=stores.artifacts, owner=stack.owner, coordinator=stack.coordinator, count=COUNT
-    )
-
-
-def written(folder: Path, **changes: str) -> list[Path]:
-    """Write the files, each with a line that no other test's have, for what one test erases is gone for all."""
-    folder.mkdir(exist_ok=True)
-    made = []
-    for name, text in (FILES | changes).items():
-        path = folder / name
-        path.write_text(text, encoding="utf-8")
-        made.append(path)
-    return made
-
-
-def add(stack: Stack, paths: list[Path], **given: Any) -> list[Added]:
-    return add_sources(ports(stack), stack.namespace, paths, Given(**given), POLICY)
-
-
-def index(stack: Stack, model: SentenceTransformerEmbedder) -> ReferenceIndexBuild | None:
-    return record_index(stack.stores.ledger, stack.stores.artifacts, stack.coordinator, stack.namespace, model)
-
-
-def opened(stack: Stack, model: SentenceTransformerEmbedder, namespace: str | None = None) -> References:
-    stores = stack.stores
-    return open_references(stores.ledger, stores.artifacts, namespace or stack.namespace, model, POLICY)
-
-
-def composed(
-    references: References, hits: list[ReferenceHit], text: str = "shrinkage", **more: Any
-) -> ComposedReferences:
-    return compose_references(references, hits, text, CONTEXT, COUNT, **more)
-
-
-def frozen(stack: Stack, model: SentenceTransformerEmbedder, text: str = "shrinkage of coefficients") -> Any:
-    references = opened(stack, model)
-    made = composed(references, references.search(text, 5), text)
-    freeze_references(stack.stores.artifacts, stack.coordinator, made)
-    return made
-
-
-def sources(stack: Stack) -> dict[str, Any]:
-    with stack.stores.ledger.reading() as reader:
-        return {each.source.facts.title: each for each in stored_sources(reader, stack.namespace)}
-
-
-def erased(stack: Stack, target: object) -> tuple[ErasureIntent, RetentionTombstone]:
-    request = ErasureRequest(target=str(target), reason=ErasureReason.LICENCE_WITHDRAWN, incident="case-1")
-    intent = stack.officer.begin(request)
-    return intent, stack.officer.finish(intent)
-
-
-def held(stack: Stack, source: ReferenceSource) -> set[Phase]:
-    names = [reference_id(reference_owner(str(source.id)), each) for each in source.artifacts]
-    return {each.phase for each in stack.stores.runtime.subjects(Machine.REFERENCE, names).values()}
 
 
 @BOTH
@@ -355,72 +289,6 @@ def test_what_does_not_fit_is_refused_inside_the_transaction(stack: Stack) -> No
         assert isinstance(refused, VrmError), each
     expect(AppendReceipt, append(stack, Transition.FREEZE_REFERENCES, make_reference_context(build, card)))
     assert set(stack.counts()) == set(records)
-
-
-@BOTH
-def test_an_erasure_takes_a_source_with_all_that_was_made_of_it(
-    stack: Stack, tmp_path: Path, model: SentenceTransformerEmbedder
-) -> None:
-    artifacts = stack.stores.artifacts
-    mine = {name: f"{text}\nOf {stack.namespace}.\n" for name, text in FILES.items()}
-    paths = written(tmp_path / "in", **mine)
-    add(stack, paths)
-    build, made = expect(ReferenceIndexBuild, index(stack, model)), frozen(stack, model)
-    ridge, forest = sources(stack)["ridge.md"].source, sources(stack)["forest.md"].source
-    intent, tombstone = erased(stack, ridge.id)
-    gone = {ridge.content.sha256, build.artifact.sha256, build.vectors.sha256, made.record.rendered.sha256}
-    assert set(intent.erased_bytes) == gone
-    assert not gone & set(artifacts.digests())
-    assert (held(stack, ridge), held(stack, forest)) == ({Phase.RELEASED}, {Phase.ACTIVE})
-    assert tombstone.target_id == ridge.id
-    assert sources(stack)["ridge.md"].is_denied
-    with pytest.raises(ErasedError):
-        sources(stack)["ridge.md"].text(artifacts)
-    with stack.stores.ledger.reading() as reader, pytest.raises(ErasedError, match="compose a new one"):
-        rendered_references(reader, artifacts, made.record)
-    again = opened(stack, model)
-    assert {hit.quote.card.facts.title for hit in again.search("ridge regression L2 penalty", 9)} == {
-        "forest.md", "scale.py",
-    }  # fmt: skip
-    report = checked(stack)
-    assert report.clean, report.text()
-    (refused,) = add(stack, paths[:1])
-    assert isinstance(refused.error, ErasedError), "erased bytes do not come back"
-    expect(ReferenceIndexBuild, index(stack, model))
-    assert frozen(stack, model).record.id != made.record.id
-    assert checked(stack).clean
-    assert erased(stack, ridge.id) == (intent, tombstone)
-
-
-@BOTH
-def test_bytes_of_two_sources_go_with_the_second(
-    stack: Stack, tmp_path: Path, model: SentenceTransformerEmbedder
-) -> None:
-    text = f"The same words, of {stack.namespace}.\n"
-    paths = written(tmp_path / "in", **{"ridge.md": text, "forest.md": text})
-    add(stack, paths)
-    index(stack, model)
-    first, second = (sources(stack)[name].source for name in ("ridge.md", "forest.md"))
-    assert first.content.sha256 == second.content.sha256
-    erased(stack, first.id)
-    assert stack.stores.artifacts.holds(first.content.sha256)
-    assert [hit.quote.card.facts.title for hit in opened(stack, model).search("the same words", 1)] == ["forest.md"]
-    erased(stack, second.id)
-    assert not stack.stores.artifacts.holds(first.content.sha256)
-    assert checked(stack).clean
-
-
-@BOTH
-def test_the_bytes_themselves_can_be_erased(stack: Stack, tmp_path: Path, model: SentenceTransformerEmbedder) -> None:
-    mine = {name: f"{text}\nBytes of {stack.namespace}.\n" for name, text in FILES.items()}
-    add(stack, written(tmp_path / "in", **mine))
-    build = expect(ReferenceIndexBuild, index(stack, model))
-    source = sources(stack)["scale.py"].source
-    intent, _ = erased(stack, source.content.sha256)
-    assert set(intent.erased_bytes) >= {source.content.sha256, build.artifact.sha256, build.vectors.sha256}
-    assert sources(stack)["scale.py"].is_denied
-    assert held(stack, source) == {Phase.RELEASED}
-    assert checked(stack).clean
 
 
 def test_nothing_that_is_held_is_garbage(stack: Stack, tmp_path: Path, model: SentenceTransformerEmbedder) -> None:

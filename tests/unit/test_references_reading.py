@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +161,9 @@ def test_the_time_is_that_of_the_file_and_in_no_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize("field", ["uri", "title", "licence", "version", "access"])
 def test_what_is_given_is_checked_and_brought_to_nfc(tmp_path: Path, field: str) -> None:
     file = read_source(written(tmp_path, "a.txt", "words"), MAX)
-    facts = source_of("space", file, replace(Given(), **{field: "e\u0301"})).facts
+    short: dict[str, Any] = {field: "e\u0301"}
+    long: dict[str, Any] = {field: "x" * 2_001}
+    facts = source_of("space", file, Given(**short)).facts
     assert getattr(facts, field) == "é"
     with pytest.raises(InvalidRecordError, match=field):
-        source_of("space", file, replace(Given(), **{field: "x" * 2_001}))
+        source_of("space", file, Given(**long))
