@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from memory.index.embedding import Embedder, require_semantic
 from memory.index.framing import Buffer
-from memory.recall.candidates import Gathered, gather, relevance
+from memory.recall.candidates import Gathered, gather
 from memory.recall.context import Admitted, Recall, Searched, compose_recall
 from memory.recall.document import query_text
 from memory.recall.loaded import (
@@ -258,5 +258,8 @@ class DecisionPointRetriever:
 
 def _rank(gathered: Gathered, records: Mapping[str, MemoryRecord], admitted: Admitted) -> Ranking:
     """Carry out stages 6 and 7."""
-    candidates = [Candidate(record=records[hit.id], relevance=relevance(hit), ranks=hit.ranks) for hit in gathered.hits]
+    candidates = [
+        Candidate(record=records[hit.id], relevance=gathered.relevance(hit), ranks=hit.ranks)
+        for hit in gathered.hits
+    ]
     return rank(candidates, admitted.profile, admitted.margin, admitted.request.max_items)
