@@ -17,7 +17,7 @@ from memory.recall.context import Recall
 from memory.recall.loaded import LoadedInput, UnusableInput
 from memory.recall.retriever import DecisionPointRetriever
 from memory.tokens import Tokenizer
-from policies.retrieval_policy import retrieval_policy
+from policies.retrieval_policy import retrieval_policy, shipped_policies
 from records.appends import Proposal
 from records.decisions import BlockedProposal, DecisionIntent, RecallRequest
 from records.ids import RecallInputId
@@ -59,6 +59,7 @@ class RetrieverReplicaActor:
             embedder,
             Tokenizer(),
             retrieval_policy(),
+            also=shipped_policies(),
         )
         self._loaded: dict[RecallInputId, LoadedInput | UnusableInput] = {}
 

@@ -6,9 +6,9 @@ direct appends alike; for the latter a refusal becomes an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
+from memory.card_guards import card_rules, source_of
 from memory.conflict_guards import guard_conflicts
 from memory.erasure_guards import guard_begin, guard_close
 from memory.guard_rules import Rules, first_broken, held, of, precondition, read, rejected
@@ -16,14 +16,14 @@ from memory.retention import check_input, revoked
 from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_give_up, guard_receipt, rests_on
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
-from records.appends import Append, Head, StoredRecord
+from records.appends import Append, Head
 from records.base import Record
-from records.decisions import DecisionIntent, RecallContext, citation_id, memory_binding
+from records.decisions import DecisionIntent, RecallContext, memory_binding
 from records.errors import IllegalTransitionError, IntegrityError
 from records.evidence import Attempt, Experience, Intervention
 from records.flows import Authority, Transition
 from records.ingestion import EvidenceSnapshot
-from records.knowledge import GovernedRecord, LifecycleEvent, MemoryRecord, MemoryRelation, RelationKind
+from records.knowledge import GovernedRecord, LifecycleEvent, MemoryRelation, RelationKind
 from records.outcomes import (
     CLOSURE_ONLY,
     NoCommitReason,
@@ -32,7 +32,7 @@ from records.outcomes import (
     SourceStatus,
     terminal_evidence,
 )
-from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
+from records.snapshots import IndexBuild
 from records.values import Disposition, RecallRequirement
 from store.ledger.port import Guard, LedgerReader, Refusal, matching, records
 
@@ -51,7 +51,7 @@ def _evidence(_reader: LedgerReader, append: Append) -> Refusal | None:
 
 def _context(reader: LedgerReader, append: Append) -> Refusal | None:
     for context in of(append, RecallContext):
-        shown = [item.card.memory_id for item in context.items]
+        shown = [source_of(item.card) for item in context.items]
         stored, outcomes = reader.both(
             records([context.intent_id, context.recall_input_id, *shown]),
             matching("recall-decision-outcome", append.namespace, intent_id=str(context.intent_id)),
@@ -65,30 +65,10 @@ def _context(reader: LedgerReader, append: Append) -> Refusal | None:
             return precondition("the intent has its outcome already")
         if check_input(reader, append.namespace, context.recall_input_id) != context.retention:
             return Refusal(NoCommitReason.RETENTION_FRONTIER_STALE, "the retention frontier has moved on")
-        refused = first_broken(_card_rules(reader, context, stored), precondition)
+        refused = first_broken(card_rules(reader, context, stored), precondition)
         if refused is not None:
             return refused
     return None
-
-
-def _card_rules(reader: LedgerReader, context: RecallContext, stored: Mapping[str, StoredRecord]) -> Rules:
-    """Say what a card must be: the exact member of the queried snapshot, cited at its own place (spec 9.6, VRM-R06)."""
-    if not context.items:
-        return
-    queried = held(stored, context.recall_input_id, RecallInput)
-    snapshot = None if queried is None else read(reader, queried.knowledge_snapshot_id, KnowledgeSnapshot)
-    yield snapshot is not None and snapshot.namespace == context.namespace, "the snapshot is not of this namespace"
-    members = {member.memory_id: member for member in snapshot.members} if snapshot else {}
-    for item in context.items:
-        card, member = item.card, members.get(item.card.memory_id)
-        cited = citation_id(context.intent_id, context.recall_input_id, card.card_id, item.ordinal)
-        own = (item.card_id, item.memory_id, item.citation_id) == (card.card_id, card.memory_id, cited)
-        yield own, "card and citation do not follow from their content"
-        head = None if member is None else (member.event_id, member.disposition, member.scope_variant_id)
-        yield head == (card.event_id, card.disposition, card.scope_variant_id), "the card is not of a snapshot member"
-        record = held(stored, card.memory_id, MemoryRecord)
-        same = record is not None and record.payload_digest == card.memory_digest
-        yield same, "the card was made from other bytes than its record has"
 
 
 def _outcome(reader: LedgerReader, append: Append) -> Refusal | None:

@@ -6,7 +6,8 @@ Rules kept here:
   goes on denying, so nothing is ever allowed again;
 - what a record rests on is every id and digest that it names, and what those in turn are made of: an Experience its
   chain, an Observation its artifacts, a memory record its evidence, a snapshot its members, an index its sources. The
-  Evidence Snapshot that a plan was made from is no source by itself: members that the plan did not read do not count;
+  Evidence Snapshot that a plan was made from is no source by itself: members that the plan did not read do not count.
+  That of an index or a Recall Input is, for all of it is there to be shown;
 - to come after something is not to rest on it: the record before, the event before, relations and events of a chain
   name what was there, and a rule may be learnt anew after the one before it was erased;
 - a namespace without retention records costs one look at its frontier.
@@ -23,6 +24,7 @@ from records.appends import Append, NamespaceHead
 from records.canonical import parse_canonical
 from records.decisions import BlockedTarget, RetentionCheck
 from records.ids import RecallInputId
+from records.ingestion import EvidenceSnapshot
 from records.knowledge import LifecycleEvent, MemoryRelation
 from records.models import noun_of
 from records.retention import ErasureIntent, RetentionTombstone
@@ -58,14 +60,19 @@ def denied_at(reader: LedgerReader, head: NamespaceHead) -> tuple[BlockedTarget,
 
 
 def input_sources(
-    recall_input: RecallInput, snapshot: KnowledgeSnapshot, builds: Iterable[IndexBuild]
+    recall_input: RecallInput,
+    snapshot: KnowledgeSnapshot,
+    builds: Iterable[IndexBuild],
+    evidence: EvidenceSnapshot | None = None,
 ) -> frozenset[str]:
     """Return every id and digest of a Recall Input that retention may deny, without loading any content.
 
-    These are the input, its snapshot, builds, artifacts, members and events; evidence is behind the builds, which an
-    erasure names as affected.
+    These are the input, its snapshots, builds, artifacts, members and events; evidence of a rule is behind the builds,
+    which an erasure names as affected.
     """
     named = {str(recall_input.id), str(snapshot.id)}
+    if evidence is not None:
+        named.update([str(evidence.id), *(str(item.experience_id) for item in evidence.members)])
     named.update(*((str(build.id), build.artifact.sha256) for build in builds))
     return frozenset(named.union(*((str(item.memory_id), str(item.event_id)) for item in snapshot.members)))
 
@@ -84,10 +91,12 @@ def _sources(reader: LedgerReader, recall_input_id: RecallInputId) -> frozenset[
     if not isinstance(recall_input, RecallInput):
         return frozenset()
     wanted = [recall_input.knowledge_snapshot_id, *(each.index_build_id for each in recall_input.index_builds)]
+    wanted += [recall_input.evidence_snapshot_id] if recall_input.evidence_snapshot_id is not None else []
     loaded = [item.load() for item in reader.get_many(wanted).values()]
     builds = [record for record in loaded if isinstance(record, IndexBuild)]
     snapshot = next((record for record in loaded if isinstance(record, KnowledgeSnapshot)), None)
-    return frozenset() if snapshot is None else input_sources(recall_input, snapshot, builds)
+    evidence = next((record for record in loaded if isinstance(record, EvidenceSnapshot)), None)
+    return frozenset() if snapshot is None else input_sources(recall_input, snapshot, builds, evidence)
 
 
 def revoked(reader: LedgerReader, append: Append) -> RetentionCheck | None:
@@ -97,18 +106,21 @@ def revoked(reader: LedgerReader, append: Append) -> RetentionCheck | None:
     if not denied:
         return None
     resting = (record for record in append.records if not isinstance(record, MemoryRelation | LifecycleEvent))
-    sources = reachable(reader, (name for record in resting for name in named(record.as_json())))
+    shown = any(isinstance(record, IndexBuild | RecallInput) for record in append.records)
+    sources = reachable(reader, (name for record in resting for name in named(record.as_json())), episodes=shown)
     blocked = [each for each in denied if each.target_id in sources]
     return check_retention(head, blocked) if blocked else None
 
 
-def reachable(reader: LedgerReader, names: Iterable[str]) -> frozenset[str]:
-    """Return ids and digests with everything that they rest on."""
+def reachable(reader: LedgerReader, names: Iterable[str], *, episodes: bool = False) -> frozenset[str]:
+    """Return ids and digests with everything that they rest on; with `episodes` an Evidence Snapshot on its members."""
     seen: set[str] = set()
     fresh = set(names)
+    followed = _FOLLOWED | {"evidence-snapshot"} if episodes else _FOLLOWED
     while fresh:
         seen |= fresh
-        stored = reader.get_many(sorted(name for name in fresh if noun_of(name) in _FOLLOWED))
+        stored = reader.get_many(sorted(name for name in fresh if noun_of(name) in followed))
+        followed = _FOLLOWED | {"evidence-snapshot"}  # from here on an index or an input has named it
         fresh = {name for item in stored.values() for name in named(parse_canonical(item.payload))} - seen
     return frozenset(seen)
 

@@ -7,6 +7,7 @@ Rules kept here (docs/adr/0060):
 - cards steer the first `steered_decisions` decisions and are then released, against anchoring;
 - a card is judged by the planner's own rules, whatever its text says: the catalog and the configuration in effect
   decide what may be done (VRM-R09). Every card gets exactly one reason code;
+- a procedure and an episode advise no single change, so they have no expected gain here;
 - at most one card is adopted, and only if the decision follows from it: a recommendation that becomes the proposal, or
   a warning that made exploration pass over the action which it would have taken next;
 - a proposal changes exactly one knob to another allowed value.
@@ -26,7 +27,7 @@ from policies.catalog import Change, InterventionCatalog, KnobValue, value_text
 from policies.loading import Policy, packaged_policy
 from policies.ranker import advised_gain, counter_permille
 from records.canonical import domain_digest
-from records.decisions import AllowedAction, ContextItem, DecisionContractView, EvidenceCard
+from records.decisions import AllowedAction, Card, ContextItem, DecisionContractView, EvidenceCard
 from records.outcomes import CardDisposition, CardReason
 from records.values import ActionKind, Grade
 
@@ -130,9 +131,13 @@ def plan(question: PlannerQuestion, policy: PlannerPolicy) -> PlannerAnswer:
     """Return the proposal and what became of each card."""
     order = exploration_order(open_actions(question.catalog, question.config, question.tried), question.seed)
     reasons = {item.citation_id: _objection(item.card, question, policy) for item in question.cards}
-    usable = [item for item in question.cards if reasons[item.citation_id] is None]
-    advised = next((item for item in usable if item.card.action is ActionKind.RECOMMEND), None)
-    chosen, adopted = _explore(order, usable) if advised is None else (_target(advised.card), advised)
+    usable = [
+        (item, item.card)
+        for item in question.cards
+        if isinstance(item.card, EvidenceCard) and reasons[item.citation_id] is None
+    ]
+    advised = next((each for each in usable if each[1].action is ActionKind.RECOMMEND), None)
+    chosen, adopted = _explore(order, usable) if advised is None else (_target(advised[1]), advised[0])
     return PlannerAnswer(
         change=None if chosen is None else _change(question, chosen),
         action=chosen,
@@ -145,18 +150,20 @@ def plan(question: PlannerQuestion, policy: PlannerPolicy) -> PlannerAnswer:
 
 
 def _explore(
-    order: Sequence[AllowedAction], warnings: Sequence[ContextItem]
+    order: Sequence[AllowedAction], warnings: Sequence[tuple[ContextItem, EvidenceCard]]
 ) -> tuple[AllowedAction | None, ContextItem | None]:
     """Return the first action that no card warns of, and the card that changed the choice, if one did."""
-    warned = {_target(item.card): item for item in warnings if item.card.action is ActionKind.AVOID}
+    warned = {_target(card): item for item, card in warnings if card.action is ActionKind.AVOID}
     chosen = next((action for action in order if action not in warned), None)
     if chosen is None or chosen == order[0]:
         return chosen, None
     return chosen, warned[order[0]]
 
 
-def _objection(card: EvidenceCard, question: PlannerQuestion, policy: PlannerPolicy) -> CardReason | None:
+def _objection(card: Card, question: PlannerQuestion, policy: PlannerPolicy) -> CardReason | None:
     """Return the first reason against using a card, or None."""
+    if not isinstance(card, EvidenceCard):
+        return CardReason.REJECTED_LOW_EXPECTED_UTILITY
     knob, catalog = card.target.knob, question.catalog
     known = catalog.knobs.get(knob.name)
     if known is None or knob.to_value not in {value_text(value) for value in known.allowed}:

@@ -8,7 +8,9 @@ Rules kept here (docs/adr/0060):
   margin; downside is how far the prediction interval for ONE new unit reaches to the other side of it. What a rule
   tells to avoid counts with the sign turned;
 - thresholds come before diversity, so that a rule too weak to be shown cannot take the place of another one;
-- at most one card per Knowledge Family (VRM-R04), and as many per mechanism class as the profile says.
+- at most one card per Knowledge Family (VRM-R04), per mechanism class and kind of source as many as the profile says;
+- a procedure has no single effect, an episode neither effect, grade nor family: such a feature is zero, and a threshold
+  on it is not asked of them.
 
 Novelty and drift have no feature of their own in this version: what is in effect already, or was learned from other
 data, code or evaluators, has been refused by the hard filters.
@@ -24,10 +26,24 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
+from policies.episodes import Episode
 from policies.retrieval_policy import RetrievalProfile
 from records.decisions import ScorePart
 from records.knowledge import MemoryRecord
-from records.values import ActionKind, Direction, EffectEstimate, EvidenceStrength, Grade, MemoryScope, ReasonCount
+from records.procedures import ProcedureRecord
+from records.values import (
+    ActionKind,
+    Direction,
+    EffectEstimate,
+    EvidenceStrength,
+    Grade,
+    MemoryScope,
+    ReasonCount,
+    SourceKind,
+)
+
+Source = MemoryRecord | ProcedureRecord | Episode
+"""What a candidate is made of."""
 
 STEPS: Final = 1000
 """Steps of one equivalence margin, of the best fused rank, and of a whole."""
@@ -41,15 +57,15 @@ GRADE_STEPS: Final = {Grade.CONTESTED: 0, Grade.SINGLE: 1, Grade.REPLICATED: 2, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A rule that passed the hard filters.
+    """A rule, a procedure or an episode that passed the hard filters.
 
     Attributes:
-        record: the rule.
+        record: the source itself.
         relevance: its fused rank as a share of the best one possible, in 0 .. 1, exact.
         ranks: (source, rank from 1) of the candidate lists that found it.
     """
 
-    record: MemoryRecord
+    record: Source
     relevance: Fraction
     ranks: tuple[tuple[str, int], ...]
 
@@ -58,7 +74,7 @@ class Candidate:
 class Scored:
     """A candidate with its features, by name, and total."""
 
-    record: MemoryRecord
+    record: Source
     total: int
     features: Mapping[str, int]
 
@@ -124,47 +140,67 @@ def rank(candidates: Iterable[Candidate], profile: RetrievalProfile, margin: str
     return Ranking(chosen=tuple(chosen), refused=refused)
 
 
+def kind_of(record: Source) -> SourceKind:
+    """Return the kind of a source."""
+    match record:
+        case MemoryRecord():
+            return SourceKind.SEMANTIC
+        case ProcedureRecord():
+            return SourceKind.PROCEDURE
+        case Episode():
+            return SourceKind.EPISODIC
+
+
 THRESHOLD_REASONS: Final = frozenset({"below_min_gain", "below_min_grade", "below_min_total"})
 """Reasons that mean that the evidence was too weak, not that a better card was there."""
 
 
 def _against(item: Scored, chosen: list[Scored], profile: RetrievalProfile, limit: int) -> Iterator[str]:
-    thresholds = profile.thresholds
-    if item.features["gain"] < thresholds.min_gain:
+    thresholds, record, kind = profile.thresholds, item.record, kind_of(item.record)
+    if isinstance(record, MemoryRecord) and item.features["gain"] < thresholds.min_gain:
         yield "below_min_gain"
-    if GRADE_STEPS[item.record.strength.grade] < GRADE_STEPS[thresholds.min_grade]:
+    if not isinstance(record, Episode) and GRADE_STEPS[record.strength.grade] < GRADE_STEPS[thresholds.min_grade]:
         yield "below_min_grade"
     if item.total < thresholds.min_total:
         yield "below_min_total"
-    if any(other.record.family_id == item.record.family_id for other in chosen):
-        yield "same_family"
-    if sum(other.record.mechanism == item.record.mechanism for other in chosen) >= profile.per_mechanism:
-        yield "same_mechanism"
+    others = [other.record for other in chosen if not isinstance(other.record, Episode)]
+    if not isinstance(record, Episode):
+        if any(other.family_id == record.family_id for other in others):
+            yield "same_family"
+        if sum(other.mechanism == record.mechanism for other in others) >= profile.per_mechanism:
+            yield "same_mechanism"
     if len(chosen) >= limit:
         yield "beyond_max_items"
+    if sum(kind_of(other.record) is kind for other in chosen) >= profile.most(kind):
+        yield f"beyond_{kind.value}_items"
 
 
 def _score(candidate: Candidate, profile: RetrievalProfile, margin: str) -> Scored:
     record, weights = candidate.record, profile.weights
-    effect, strength = record.effect, record.strength
-    sign, yardstick = _sign(effect, record.action), (margin, profile.smallest_margin, profile.gain_cap)
-    gain = _beyond(_gain(sign, effect.mean_delta), *yardstick)
-    if record.action is ActionKind.AVOID and gain > 0:
-        gain = gain * profile.avoid_share // STEPS
-    downside = _beyond(_downside(sign, _ends(effect)), *yardstick)
+    gain, downside = _utility(record, profile, margin) if isinstance(record, MemoryRecord) else (0, 0)
+    strength = None if isinstance(record, Episode) else record.strength
     weighed = {
         "applicability": (constrained_fields(record.scope), weights.applicability),
         "relevance": (math.floor(STEPS * candidate.relevance), weights.relevance),
         "gain": (gain, weights.gain),
         "downside": (max(0, downside), -weights.downside),
-        "grade": (GRADE_STEPS[strength.grade], weights.grade),
-        "support": (min(strength.support_count, profile.support_cap), weights.support),
-        "counter": (counter_permille(strength), -weights.counter),
+        "grade": (0 if strength is None else GRADE_STEPS[strength.grade], weights.grade),
+        "support": (0 if strength is None else min(strength.support_count, profile.support_cap), weights.support),
+        "counter": (0 if strength is None else counter_permille(strength), -weights.counter),
     }
     total = sum(value * weight for value, weight in weighed.values())
     features = {name: value for name, (value, _) in weighed.items()}
     features |= {f"{source}_rank": place for source, place in candidate.ranks}
     return Scored(record=record, total=total, features=features)
+
+
+def _utility(record: MemoryRecord, profile: RetrievalProfile, margin: str) -> tuple[int, int]:
+    """Return gain and downside of a rule, in steps."""
+    sign, yardstick = _sign(record.effect, record.action), (margin, profile.smallest_margin, profile.gain_cap)
+    gain = _beyond(_gain(sign, record.effect.mean_delta), *yardstick)
+    if record.action is ActionKind.AVOID and gain > 0:
+        gain = gain * profile.avoid_share // STEPS
+    return gain, _beyond(_downside(sign, _ends(record.effect)), *yardstick)
 
 
 def _sign(effect: EffectEstimate, action: ActionKind) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from records.base import Child, Kind, Record
+from records.cards import EpisodicCard, ProcedureCard
 from records.fields import Digest, Metric, Name, Text
 from records.ids import (
     ActivityId,
@@ -94,8 +95,19 @@ class DecisionIntent(
     governance: GovernanceBinding
 
 
+class AllowedTool(Model):
+    """A tool that may be used at this decision, at the one version that runs here."""
+
+    tool: Name
+    version: Name
+
+
 class RecallRequest(Model):
-    """One typed request for memory; bound to exactly one intent (spec 8.2). `query` is one more signal, no filter."""
+    """One typed request for memory; bound to exactly one intent (spec 8.2). `query` is one more signal, no filter.
+
+    What only procedures and episodes ask about (situation, tools, failure signature) is no part of a request that does
+    not say it, so that such a request is the one that it was before there were any.
+    """
 
     intent_id: IntentId
     recall_input_id: RecallInputId
@@ -109,12 +121,23 @@ class RecallRequest(Model):
     max_items: Annotated[int, Field(ge=0, le=3)] = 3
     token_budget: Annotated[int, Field(ge=0, le=1200)] = 1200
     query: Text
+    situation: Name | None = None
+    tools: tuple[AllowedTool, ...] | None = None
+    failure_signature: Name | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = handler(self)
+        return {name: value for name, value in values.items() if value is not None or name not in _SAID_OR_ABSENT}
 
     @model_validator(mode="after")
     def _observation_or_reason(self) -> RecallRequest:
         if (self.prior_observation is None) == (self.no_prior_observation_reason is None):
             raise ValueError("give prior_observation or no_prior_observation_reason, exactly one of them")
         return self
+
+
+_SAID_OR_ABSENT: Final = frozenset({"situation", "tools", "failure_signature"})
 
 
 class BlockedTarget(Model):
@@ -164,6 +187,10 @@ class EvidenceCard(Model):
         return CardId.of_bytes(self.canonical)
 
 
+Card = Annotated[EvidenceCard | ProcedureCard | EpisodicCard, Field(discriminator="source_kind")]
+"""What a decision is shown of one source, told apart by the kind of the source."""
+
+
 class ScorePart(Model):
     """One ranker feature of a selected card, as an integer of fixed scale, so that no replay can differ."""
 
@@ -172,13 +199,13 @@ class ScorePart(Model):
 
 
 class ContextItem(Model):
-    """One selected card with its place, its citation and why it is there."""
+    """One selected card with its place, its citation and why it is there; an episodic one has no memory id."""
 
     ordinal: Annotated[int, Field(ge=1, le=3)]
     citation_id: CitationId
     card_id: CardId
     memory_id: MemoryId
-    card: EvidenceCard
+    card: Card
     score: tuple[ScorePart, ...]
     token_count: Count
 
@@ -235,9 +262,12 @@ class RecallContext(
     def _status_fits_items(self) -> RecallContext:
         if (self.status is ContextStatus.OK and not self.items) or (self.status is ContextStatus.EMPTY and self.items):
             raise ValueError("ok has at least one card, empty has none")
-        families = [item.card.family_id for item in self.items]
+        families = [item.card.family_id for item in self.items if item.card.family_id is not None]
         if len(families) != len(set(families)):
             raise ValueError("at most one card per family (VRM-R04)")
+        episodes = [item.card.experience_id for item in self.items if isinstance(item.card, EpisodicCard)]
+        if len(episodes) != len(set(episodes)):
+            raise ValueError("at most one card per Experience (VRM-R04)")
         if [item.ordinal for item in self.items] != list(range(1, len(self.items) + 1)):
             raise ValueError("ordinals count from one without gaps")
         if self.retention.blocked:

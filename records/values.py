@@ -26,6 +26,14 @@ class DecisionPoint(StrEnum):
     WRITING = "writing"
 
 
+class SourceKind(StrEnum):
+    """What a card is made of: a rule, a procedure, or one verified Experience as it is (spec 9.6)."""
+
+    SEMANTIC = "semantic"
+    PROCEDURE = "procedure"
+    EPISODIC = "episodic"
+
+
 class Direction(StrEnum):
     """Which way a metric is better."""
 

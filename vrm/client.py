@@ -21,9 +21,9 @@ from memory.recall.retriever import DecisionPointRetriever
 from memory.tokens import Tokenizer
 from policies.catalog import InterventionCatalog, load_catalog
 from policies.planner import allowed_action_digest, current_settings, open_actions
-from policies.retrieval_policy import retrieval_policy
+from policies.retrieval_policy import retrieval_policy, shipped_policies
 from records.canonical import domain_digest
-from records.decisions import BlockedProposal, DecisionContractView, DecisionIntent, EvidenceCard, RecallRequest
+from records.decisions import BlockedProposal, Card, DecisionContractView, DecisionIntent, RecallRequest
 from records.errors import NotFoundError
 from records.evidence import EvaluationContract
 from records.fields import require_namespace
@@ -69,7 +69,7 @@ class Answer:
 
     status: str
     reason: str
-    cards: tuple[EvidenceCard, ...]
+    cards: tuple[Card, ...]
     rendered: str
     tokens: int
 
@@ -134,7 +134,12 @@ class Memory:
     @cached_property
     def _retriever(self) -> DecisionPointRetriever:
         return DecisionPointRetriever(
-            self.stores.ledger, self.stores.artifacts, SentenceTransformerEmbedder(), Tokenizer(), retrieval_policy()
+            self.stores.ledger,
+            self.stores.artifacts,
+            SentenceTransformerEmbedder(),
+            Tokenizer(),
+            retrieval_policy(),
+            also=shipped_policies(),
         )
 
     def _asked(self, question: Question) -> tuple[DecisionIntent, RecallRequest]:

@@ -4,9 +4,9 @@ Rules kept here:
 
 - by reciprocal rank the score of an id is the sum over lists of 1 / (k + rank), ranks from 1, k = 60 (Cormack, Clarke
   and Büttcher, SIGIR 2009). Only ranks count, so a list that tells nothing counts as much as one that knows;
-- by shares it is the weighted mean over lists of its score as a share of the best score of that list (a convex
-  combination: Bruch, Gai and Ingber, TOIS 2023). How far the first lies ahead of the next is then kept, and a list in
-  which everything scores alike moves little, whatever its order (docs/adr/0062);
+- by shares it is the weighted mean over lists of how far its score reaches from a floor towards a whole (a convex
+  combination: Bruch, Gai and Ingber, TOIS 2023). How far the first lies ahead of the next is then kept, and a list that
+  knows nothing, in which all scores lie about the floor, moves nothing, whatever its order (docs/adr/0062);
 - scores are fractions without rounding; equal scores are ordered by id.
 """
 
@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 K: Final = 60
 
@@ -34,6 +34,20 @@ class FusedHit:
     id: str
     score: Fraction
     ranks: tuple[tuple[str, int], ...]
+
+
+class ScoredList(NamedTuple):
+    """One list with the scale of its scores.
+
+    Attributes:
+        hits: (id, integer score), best first.
+        floor: the score that counts for nothing, and everything below it.
+        whole: how far above the floor a score counts as 1; 0 where the list counts for nothing.
+    """
+
+    hits: Sequence[tuple[str, int]]
+    floor: int
+    whole: int
 
 
 def fuse(lists: Mapping[str, Sequence[str]], *, k: int = K) -> tuple[FusedHit, ...]:
@@ -54,33 +68,33 @@ def fuse(lists: Mapping[str, Sequence[str]], *, k: int = K) -> tuple[FusedHit, .
     return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.id)))
 
 
-def combine(lists: Mapping[str, Sequence[tuple[str, int]]], weights: Mapping[str, int]) -> tuple[FusedHit, ...]:
+def combine(lists: Mapping[str, ScoredList], weights: Mapping[str, int]) -> tuple[FusedHit, ...]:
     """Return every id of the named lists, ordered by the weighted mean of its shares and then by id.
 
     Args:
-        lists: (id, score) of each list, best first; a score below zero counts as zero. A list that is not given leaves
-            its weight in the mean, so that an answer without it is no surer than one with it.
+        lists: the lists by name. One that is not given leaves its weight in the mean, so that an answer without it is
+            no surer than one with it.
         weights: what a list counts, by its name; not negative, one of them at least above zero.
 
     Raises:
         ValueError: a list has no weight or holds an id twice, or no weight is above zero.
     """
-    whole = sum(weights.values())
-    if whole <= 0 or min(weights.values()) < 0 or not lists.keys() <= weights.keys():
+    if sum(weights.values()) <= 0 or min(weights.values()) < 0 or not lists.keys() <= weights.keys():
         raise ValueError(f"every list needs a weight, and one must be above zero: {sorted(lists)}, {dict(weights)}")
-    best = {name: max((score for _, score in hits), default=0) for name, hits in lists.items()}
-    scale = math.prod(top for top in best.values() if top > 0)
+    scale = math.prod(found.whole for found in lists.values() if found.whole > 0)
     ranks: dict[str, list[tuple[str, int]]] = {}
     sums: dict[str, int] = {}
     for name in sorted(lists):
-        step = weights[name] * scale // best[name] if best[name] > 0 else 0
-        if len({found for found, _ in lists[name]}) != len(lists[name]):
+        hits, floor, whole = lists[name]
+        step = weights[name] * scale // whole if whole > 0 else 0
+        if len({found for found, _ in hits}) != len(hits):
             raise ValueError(f"the list {name!r} holds an id twice")
-        for rank, (found, score) in enumerate(lists[name], start=1):
+        for rank, (found, score) in enumerate(hits, start=1):
             ranks.setdefault(found, []).append((name, rank))
-            sums[found] = sums.get(found, 0) + step * max(0, score)
+            sums[found] = sums.get(found, 0) + step * max(0, score - floor)
+    unit = scale * sum(weights.values())
     order = sorted(sums, key=lambda found: (-sums[found], found))
-    return tuple(FusedHit(found, Fraction(sums[found], scale * whole), tuple(ranks[found])) for found in order)
+    return tuple(FusedHit(found, Fraction(sums[found], unit), tuple(ranks[found])) for found in order)
 
 
 def _joined(places: Sequence[tuple[str, int]], k: int) -> Fraction:

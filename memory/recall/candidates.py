@@ -16,19 +16,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.index.fusion import FusedHit, K, combine, fuse
+from memory.index.fusion import FusedHit, K, ScoredList, combine, fuse
 from memory.index.ranking import SCORE_BITS, Hit, Rows
 from memory.recall.memory_index import MemoryIndex
+from policies.retrieval_policy import Fusion
 from records.values import ReasonCount
 
 SOURCES: Final = ("lexical", "provenance", "semantic")
 _BEST: Final = Fraction(len(SOURCES), K + 1)
-_WHOLE: Final = Fraction(1)
+_ONE: Final = 1 << SCORE_BITS
+"""A cosine of 1, and the score of the first place of the structured list."""
+_PERMILLE: Final = 1000
+
 
 Scored = Sequence[tuple[str, int]]
 """A list of (id, integer score), best first."""
-Weights = Mapping[str, int]
-"""What each source counts, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def gather(  # noqa: PLR0917  # what a search is about, then how it is made
     query: str,
     vector: NDArray[np.float32] | None,
     limit: int,
-    weights: Weights | None = None,
+    fusion: Fusion | None = None,
 ) -> Gathered:
     """Return the candidates among `rows`.
 
@@ -60,7 +62,7 @@ def gather(  # noqa: PLR0917  # what a search is about, then how it is made
         query: the words of the request.
         vector: the query vector, float32, shape (d,); None where the embedder failed.
         limit: longest list.
-        weights: what each source counts; None for reciprocal rank.
+        fusion: what each list counts; None for reciprocal rank.
     """
     lists: dict[str, Scored] = {
         "lexical": scored(index.search.lexical(query, rows, limit=limit)),
@@ -68,15 +70,27 @@ def gather(  # noqa: PLR0917  # what a search is about, then how it is made
     }
     if vector is not None:
         lists["semantic"] = scored(index.search.semantic(vector, rows, limit=limit))
-    hits = join(lists, weights)
-    return Gathered(hits, _counts(rows, lists, len(hits)), _BEST if weights is None else _WHOLE)
+    hits = join(lists, fusion)
+    return Gathered(hits, _counts(rows, lists, len(hits)), _BEST if fusion is None else Fraction(1))
 
 
-def join(lists: Mapping[str, Scored], weights: Weights | None) -> tuple[FusedHit, ...]:
-    """Return the union of named lists, best first: by weighted shares, or by reciprocal rank without weights."""
-    if weights is not None:
-        return combine(lists, weights)
-    return fuse({name: [found for found, _ in hits] for name, hits in lists.items()})
+def join(lists: Mapping[str, Scored], fusion: Fusion | None) -> tuple[FusedHit, ...]:
+    """Return the union of lists named as `SOURCES`, best first: by weighted shares, or by reciprocal rank without weights.
+
+    A lexical score is a share of the best one of its list, for BM25 has no scale of its own; a cosine reaches from the
+    policy's floor to 1, so that texts none of which is near count for nothing.
+    """
+    if fusion is None:
+        return fuse({name: [found for found, _ in hits] for name, hits in lists.items()})
+    lexical = lists.get("lexical", ())
+    floor = _ONE * fusion.semantic_floor // _PERMILLE
+    scales = {
+        "lexical": (0, lexical[0][1] if lexical else 0),
+        "provenance": (0, _ONE),
+        "semantic": (floor, _ONE - floor),
+    }
+    weights = {"lexical": fusion.lexical, "provenance": fusion.structured, "semantic": fusion.semantic}
+    return combine({name: ScoredList(hits, *scales[name]) for name, hits in lists.items()}, weights)
 
 
 def scored(hits: Sequence[Hit]) -> Scored:

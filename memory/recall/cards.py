@@ -1,15 +1,22 @@
-"""Memory records to Evidence Cards (spec 9.6, VRM-R04, R06).
+"""Rules, procedures and episodes to Evidence Cards (spec 9.6, VRM-R04, R06).
 
-A card names the exact member of the Knowledge Snapshot: record and digest, family, scope variant, event, disposition
-and as-of position; and all evidence for and against the rule, so counter-evidence is never on another card.
+A memory card names the exact member of the Knowledge Snapshot: record and digest, family, scope variant, event,
+disposition and as-of position; and all evidence for and against it, so counter-evidence is never on another card. An
+episodic card names the exact member of the Evidence Snapshot and its verification.
 """
 
 from __future__ import annotations
 
+from policies.episodes import Episode
+from records.cards import EpisodicCard, ProcedureCard
 from records.decisions import EvidenceCard
-from records.ids import ExperienceId, MemoryId
-from records.knowledge import LinkRelation, MemoryRecord
+from records.evidence import VerifiedEvidenceBundle
+from records.ids import EvidenceSnapshotId, ExperienceId, MemoryId, VerificationId
+from records.ingestion import EvidenceSnapshot
+from records.knowledge import GovernedRecord, LinkRelation, MemoryRecord
+from records.procedures import ProcedureRecord
 from records.snapshots import KnowledgeMember
+from records.values import MemoryScope
 
 _BOUND = (
     ("evaluation_task_id", "task"),
@@ -21,7 +28,7 @@ _BOUND = (
 
 
 def make_card(record: MemoryRecord, member: KnowledgeMember, as_of: int, renderer: str) -> EvidenceCard:
-    """Return the card of a record as the snapshot's member that it is, at lifecycle position `as_of`."""
+    """Return the card of a rule as the snapshot's member that it is, at lifecycle position `as_of`."""
     return EvidenceCard(
         namespace=record.namespace,
         memory_id=MemoryId(record.id),
@@ -32,7 +39,7 @@ def make_card(record: MemoryRecord, member: KnowledgeMember, as_of: int, rendere
         disposition=member.disposition,
         as_of_position=as_of,
         claim=record.claim,
-        applicability=applicability(record),
+        applicability=applicability(record.scope_description, record.scope),
         action=record.action,
         target=record.target,
         mechanism=record.mechanism,
@@ -44,16 +51,86 @@ def make_card(record: MemoryRecord, member: KnowledgeMember, as_of: int, rendere
     )
 
 
-def applicability(record: MemoryRecord) -> str:
-    """Return where a rule applies, in words: its scope, what it is bound to, and what it leaves open."""
-    scope = record.scope.as_json()
-    bound = [label for name, label in _BOUND if scope[name] is not None]
-    free = [label for name, label in _BOUND if scope[name] is None]
-    parts = [f"{record.scope_description}; {scope['domain']}, budget {scope['budget_class']}, same contract"]
+def procedure_card(record: ProcedureRecord, member: KnowledgeMember, as_of: int, renderer: str) -> ProcedureCard:
+    """Return the card of a procedure as the snapshot's member that it is, at lifecycle position `as_of`."""
+    procedure = record.procedure
+    return ProcedureCard(
+        namespace=record.namespace,
+        memory_id=MemoryId(record.id),
+        memory_digest=record.payload_digest,
+        family_id=record.family_id,
+        scope_variant_id=record.scope_variant_id,
+        event_id=member.event_id,
+        disposition=member.disposition,
+        as_of_position=as_of,
+        applicability=applicability(record.scope_description, record.scope),
+        mechanism=record.mechanism,
+        trigger=procedure.trigger,
+        catalog_digest=procedure.catalog_digest,
+        preconditions=procedure.preconditions,
+        steps=procedure.steps,
+        tools=procedure.tools,
+        success_checks=procedure.success_checks,
+        manipulation_checks=procedure.manipulation_checks,
+        early_stop_checks=procedure.early_stop_checks,
+        rollback_checks=procedure.rollback_checks,
+        failure_modes=procedure.failure_modes,
+        counterexamples=procedure.counterexamples,
+        cost=procedure.cost,
+        strength=record.strength,
+        supporting=_linked(record, LinkRelation.SUPPORTS),
+        contradicting=_linked(record, LinkRelation.CONTRADICTS),
+        renderer=renderer,
+    )
+
+
+def episodic_card(episode: Episode, snapshot: EvidenceSnapshot, renderer: str) -> EpisodicCard:
+    """Return the card of an episode as the snapshot's member that it is."""
+    bundle = episode.bundle
+    attempt, verification, metric = bundle.attempt, bundle.verification, bundle.contract.primary_metric
+    found = {entry.name: entry.value for entry in verification.verified_metrics}
+    return EpisodicCard(
+        namespace=bundle.experience.namespace,
+        experience_id=ExperienceId(bundle.experience.id),
+        experience_digest=bundle.experience.payload_digest,
+        evidence_snapshot_id=EvidenceSnapshotId(snapshot.id),
+        bundle_digest=bundle.digest,
+        verification_id=VerificationId(verification.id),
+        evidence_position=snapshot.evidence_position,
+        run_id=attempt.run_id,
+        arm=attempt.arm,
+        pair=attempt.pair,
+        iteration=attempt.iteration,
+        evaluation_task_id=attempt.evaluation_task_id,
+        decision_point=bundle.intervention.decision_point,
+        applicability=applicability(_described(bundle), episode.scope),
+        hypothesis=bundle.hypothesis.statement,
+        change=bundle.intervention.knob,
+        metric=metric,
+        value=found.get(metric.name),
+        verified=verification.verified_metrics,
+        violations=verification.violations,
+        failure=None if episode.failure is None else episode.failure.value,
+        signature=episode.signature,
+        analysis=bundle.experience.analysis,
+        renderer=renderer,
+    )
+
+
+def applicability(described: str, scope: MemoryScope) -> str:
+    """Return where something applies, in words: its scope, what it is bound to, and what it leaves open."""
+    fields = scope.as_json()
+    bound = [label for name, label in _BOUND if fields[name] is not None]
+    free = [label for name, label in _BOUND if fields[name] is None]
+    parts = [f"{described}; {fields['domain']}, budget {fields['budget_class']}, same contract"]
     parts += [f"only this {', '.join(bound)}"] if bound else []
     parts += [f"any {', '.join(free)}"] if free else []
     return "; ".join(parts)
 
 
-def _linked(record: MemoryRecord, relation: LinkRelation) -> tuple[ExperienceId, ...]:
+def _described(bundle: VerifiedEvidenceBundle) -> str:
+    return f"one run on {bundle.attempt.dataset_root}, seed {bundle.attempt.seed}"
+
+
+def _linked(record: GovernedRecord, relation: LinkRelation) -> tuple[ExperienceId, ...]:
     return tuple(sorted({link.experience_id for link in record.links if link.relation is relation}))

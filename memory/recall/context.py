@@ -6,28 +6,34 @@ what was shown and whether the search was whole; every candidate and every refus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memory.recall.cards import make_card
+from memory.recall.candidates import Gathered
+from memory.recall.cards import episodic_card, make_card, procedure_card
 from memory.recall.loaded import LoadedInput
-from policies.ranker import Ranking
-from policies.rendering import CardPlace, Section, fit_section
-from policies.retrieval_policy import Rendering, RetrievalProfile
+from policies.episodes import Episode
+from policies.ranker import Ranking, Source
+from policies.rendering import CardPlace, Section, findings, fit_section
+from policies.retrieval_policy import Rendering, RetrievalPolicy, RetrievalProfile
 from records.canonical import digest_bytes
+from records.cards import EpisodicCard, ProcedureCard
 from records.decisions import (
     ContextItem,
     ContextStatus,
     DecisionIntent,
+    EvidenceCard,
     RecallContext,
     RecallRequest,
     RetentionCheck,
     citation_id,
 )
 from records.ids import IntentId, MemoryId, RecallInputId
+from records.knowledge import MemoryRecord
 from records.outcomes import OutcomeReason
-from records.values import ReasonCount
+from records.procedures import ProcedureRecord
+from records.values import ReasonCount, SourceKind
 
 _NOTES: Final = {
     OutcomeReason.CARDS_RETURNED: "Verified rules that apply to this decision, best first.",
@@ -58,20 +64,35 @@ class Admitted:
     intent: DecisionIntent
     request: RecallRequest
     loaded: LoadedInput
-    profile: RetrievalProfile
+    policy: RetrievalPolicy
     retention: RetentionCheck
     margin: str
+
+    @property
+    def profile(self) -> RetrievalProfile:
+        """The profile of the decision point, which the check of the form has found."""
+        return self.policy.require_profile(self.request.decision_point)
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What filters and search found: counts, whether any row was eligible, and whether the search was whole."""
+    """What filters and search found, by kind of source; whether any row was eligible, and the search whole."""
 
-    candidates: tuple[ReasonCount, ...]
-    filtered: tuple[ReasonCount, ...]
+    lanes: Mapping[SourceKind, Gathered]
+    refused: Mapping[SourceKind, tuple[ReasonCount, ...]]
     vector_digest: str | None
     eligible: bool
     degraded: bool
+
+    @property
+    def candidates(self) -> tuple[ReasonCount, ...]:
+        """How many candidates each list gave; those of another kind than rules under its name."""
+        return _named({kind: gathered.counts for kind, gathered in self.lanes.items()})
+
+    @property
+    def filtered(self) -> tuple[ReasonCount, ...]:
+        """How many rows each hard filter refused; those of another kind than rules under its name."""
+        return _named(self.refused)
 
     def reason(self, cards: int) -> OutcomeReason:
         """Return the reason of an answer with so many cards."""
@@ -86,14 +107,13 @@ def compose_recall(
     admitted: Admitted,
     searched: Searched,
     ranking: Ranking,
-    style: Rendering,
     *,
     count: Callable[[str], int],
     now: str,
 ) -> Recall:
     """Return the context of the ranked rules that fit the budget, and their section."""
+    style, budget = admitted.policy.rendering, admitted.request.token_budget
     places = _places(admitted, ranking, style.renderer)
-    budget = admitted.request.token_budget
     section = fit_section(places, style, budget, count, lambda cards: _NOTES[searched.reason(cards)])
     dropped = (ReasonCount(reason="token_budget", count=section.dropped),) if section.dropped else ()
     reason = searched.reason(len(section.card_tokens))
@@ -110,21 +130,45 @@ def compose_recall(
         items=_items(places, section),
         rendered_digest=digest_bytes(section.text.encode()),
         token_count=section.token_count,
-        candidates=searched.candidates,
+        candidates=(*searched.candidates, *_marked(places[: len(section.card_tokens)], style)),
         filtered=(*searched.filtered, *ranking.refused, *dropped),
     )
     return Recall(context, section.text)
 
 
+def _named(counts: Mapping[SourceKind, Sequence[ReasonCount]]) -> tuple[ReasonCount, ...]:
+    return tuple(
+        each if kind is SourceKind.SEMANTIC else ReasonCount(reason=f"{kind.value}.{each.reason}", count=each.count)
+        for kind, found in counts.items()
+        for each in found
+    )
+
+
 def _places(admitted: Admitted, ranking: Ranking, renderer: str) -> list[CardPlace]:
     loaded = admitted.loaded
-    as_of = loaded.metadata.snapshot.lifecycle_position
     places = []
     for ordinal, scored in enumerate(ranking.chosen, start=1):
-        card = make_card(scored.record, loaded.members[MemoryId(scored.record.id)], as_of, renderer)
+        card = _card(scored.record, loaded, renderer)
         cited = citation_id(IntentId(admitted.intent.id), RecallInputId(loaded.recall_input.id), card.card_id, ordinal)
         places.append(CardPlace(ordinal=ordinal, citation=cited, card=card, score=scored.parts))
     return places
+
+
+def _card(record: Source, loaded: LoadedInput, renderer: str) -> EvidenceCard | ProcedureCard | EpisodicCard:
+    as_of = loaded.metadata.snapshot.lifecycle_position
+    match record:
+        case MemoryRecord():
+            return make_card(record, loaded.members[MemoryId(record.id)], as_of, renderer)
+        case ProcedureRecord():
+            return procedure_card(record, loaded.members[MemoryId(record.id)], as_of, renderer)
+        case Episode():
+            return episodic_card(record, loaded.metadata.require_evidence(), renderer)
+
+
+def _marked(places: Sequence[CardPlace], style: Rendering) -> tuple[ReasonCount, ...]:
+    """Return how many of the cards shown are labelled because a text of theirs reads like instructions."""
+    marked = sum(bool(findings(place.card, style)) for place in places)
+    return (ReasonCount(reason="reads_like_instructions", count=marked),) if marked else ()
 
 
 def _items(places: Sequence[CardPlace], section: Section) -> tuple[ContextItem, ...]:

@@ -1,4 +1,7 @@
-"""The index artifact of a Recall Input: the search index, the columns of the hard filters, what proves a row.
+"""The index artifacts of a Recall Input: the search index, the columns of the hard filters, what proves a row.
+
+There is one artifact for each kind of source (docs/adr/0061): rules, procedures, episodes. They are framed alike; the
+schema says which columns there are.
 
 Rules kept here:
 
@@ -10,7 +13,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -20,16 +23,26 @@ from numpy.typing import NDArray
 from memory.index.artifact import IndexIdentity, LoadedIndex
 from memory.index.framing import Buffer, Frame, pack, unpack
 from memory.index.packed import PackedTexts
-from memory.recall.document import DOCUMENT_RULE
+from memory.recall.document import DOCUMENT_RULE, EPISODE_RULE, PROCEDURE_RULE
 from policies.hard_filters import FILTER_FIELDS, UNCONSTRAINED, Column, FilterColumns, filter_facts
+from policies.lane_facts import EPISODE_FIELDS, PROCEDURE_FIELDS
 from policies.ranker import GRADE_STEPS, constrained_fields
 from records.canonical import domain_digest
 from records.errors import IntegrityError
-from records.ids import KnowledgeSnapshotId
+from records.ids import EvidenceSnapshotId, KnowledgeSnapshotId
 from records.knowledge import MemoryRecord
-from records.values import Disposition
+from records.values import Disposition, SourceKind
 
 MEMORY_INDEX: Final = "vrm-memory-index/1"
+PROCEDURE_INDEX: Final = "vrm-procedure-index/1"
+EPISODE_INDEX: Final = "vrm-episode-index/1"
+SCHEMAS: Final[Mapping[str, tuple[SourceKind, tuple[str, ...], str]]] = {
+    MEMORY_INDEX: (SourceKind.SEMANTIC, FILTER_FIELDS, DOCUMENT_RULE),
+    PROCEDURE_INDEX: (SourceKind.PROCEDURE, PROCEDURE_FIELDS, PROCEDURE_RULE),
+    EPISODE_INDEX: (SourceKind.EPISODIC, EPISODE_FIELDS, EPISODE_RULE),
+}
+"""By schema: the kind of source, the columns, and the rule that makes a text of one."""
+
 _STANDING: Final = ("constrained", "grade", "support")
 _DIGEST_BYTES: Final = 32
 _FEW: Final = 256
@@ -39,11 +52,23 @@ _REBUILD: Final = "Build the index again from its snapshot."
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standing:
-    """Integer facts of every row, int64, shape (rows,): constrained scope fields, grade step, supporting units."""
+    """Integer facts of every row, int64, shape (rows,): constrained scope fields, grade step, supporting units.
+
+    Of an episode the last one is its place in time, so that the newest comes first.
+    """
 
     constrained: NDArray[np.int64]
     grade: NDArray[np.int64]
     support: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRow:
+    """What an artifact holds of one row: payload digest, filter facts by the fields of the schema, and its standing."""
+
+    payload_digest: str
+    facts: Mapping[str, str | None]
+    standing: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +76,8 @@ class MemoryIndex:
     """A loaded artifact.
 
     Attributes:
+        schema: which of `SCHEMAS` it is.
+        evidence_snapshot_id: the Evidence Snapshot, where it was built from one.
         snapshot_id: the Knowledge Snapshot that it was built from.
         search: the lexical and semantic index.
         columns: what hard filters read.
@@ -63,6 +90,8 @@ class MemoryIndex:
     columns: FilterColumns
     standing: Standing
     payload_digests: NDArray[np.uint8]
+    schema: str = MEMORY_INDEX
+    evidence_snapshot_id: EvidenceSnapshotId | None = None
 
     @classmethod
     def from_bytes(cls, data: Buffer) -> Self:
@@ -73,61 +102,72 @@ class MemoryIndex:
         """
         frame = unpack(data)
         meta = frame.meta
-        if meta.get("schema") != MEMORY_INDEX or meta.get("fields") != list(FILTER_FIELDS):
-            raise IntegrityError("memory-index.schema", meta.get("schema"), f"{MEMORY_INDEX} is read here. {_REBUILD}")
+        schema = str(meta.get("schema"))
+        if schema not in SCHEMAS or meta.get("fields") != list(SCHEMAS[schema][1]):
+            raise IntegrityError("memory-index.schema", schema, f"{', '.join(SCHEMAS)} are read here. {_REBUILD}")
         search = LoadedIndex.from_bytes(_part(frame, "search", "|u1", None))
         size = search.size
-        fields = {name: _column(frame, name, size) for name in FILTER_FIELDS}
+        fields = {name: _column(frame, name, size) for name in SCHEMAS[schema][1]}
         standing = Standing(*(_part(frame, name, "<i8", (size,)) for name in _STANDING))
-        if list(fields["memory_id"].values) != list(search.ids) or (fields["memory_id"].codes != np.arange(size)).any():
-            raise IntegrityError("memory-index.memory_id", f"{size} rows", f"Rows are not in id order. {_REBUILD}")
+        name, rows = next(iter(fields.items()))
+        if list(rows.values) != list(search.ids) or (rows.codes != np.arange(size)).any():
+            raise IntegrityError(f"memory-index.{name}", f"{size} rows", f"Rows are not in id order. {_REBUILD}")
         return cls(
             KnowledgeSnapshotId(meta["knowledge_snapshot_id"]),
             search,
             FilterColumns(fields, np.ones(size, dtype=np.bool_)),
             standing,
             _part(frame, "payload_digests", "|u1", (size, _DIGEST_BYTES)),
+            schema,
+            None if meta.get("evidence_snapshot_id") is None else EvidenceSnapshotId(meta["evidence_snapshot_id"]),
         )
+
+    @property
+    def kind(self) -> SourceKind:
+        """The kind of source that it holds."""
+        return SCHEMAS[self.schema][0]
 
     def payload_digest(self, row: int) -> str:
         """Return the SHA-256 of the payload of a row's record."""
         return bytes(self.payload_digests[row]).hex()
 
 
-def identity_digest(search: IndexIdentity) -> str:
+def identity_digest(search: IndexIdentity, schema: str = MEMORY_INDEX) -> str:
     """Return the digest of all that decides the bytes of an artifact besides the snapshot's members."""
+    _, fields, rule = SCHEMAS[schema]
     return domain_digest(
         "memory-index-identity",
-        {
-            "schema": MEMORY_INDEX,
-            "document": DOCUMENT_RULE,
-            "fields": list(FILTER_FIELDS),
-            "search": search.model_dump(),
-        },
+        {"schema": schema, "document": rule, "fields": list(fields), "search": search.model_dump()},
     )
+
+
+def memory_row(record: MemoryRecord, disposition: Disposition) -> IndexRow:
+    """Return the row of a rule."""
+    standing = (constrained_fields(record.scope), GRADE_STEPS[record.strength.grade], record.strength.support_count)
+    facts = filter_facts(record, disposition)
+    return IndexRow(payload_digest=record.payload_digest, facts=facts, standing=standing)
 
 
 def pack_memory_index(
     snapshot_id: KnowledgeSnapshotId, rows: Sequence[tuple[MemoryRecord, Disposition]], search: bytes
 ) -> bytes:
-    """Return the artifact of members in id order and their search index."""
-    records = [record for record, _ in rows]
-    facts = [filter_facts(record, disposition) for record, disposition in rows]
+    """Return the artifact of rules in id order and their search index."""
+    return pack_index(MEMORY_INDEX, [memory_row(*row) for row in rows], search, knowledge_snapshot_id=snapshot_id)
+
+
+def pack_index(schema: str, rows: Sequence[IndexRow], search: bytes, **sources: str) -> bytes:
+    """Return the artifact of rows in id order and their search index; `sources` are the ids of their snapshots."""
+    fields = SCHEMAS[schema][1]
     parts: dict[str, NDArray[Any]] = {"search": np.frombuffer(search, dtype=np.uint8)}
-    for name in FILTER_FIELDS:
-        column = Column.of([fact[name] for fact in facts])
+    for name in fields:
+        column = Column.of([row.facts[name] for row in rows])
         packed = PackedTexts.pack(column.values)
         parts |= {f"{name}.codes": column.codes, f"{name}.texts": packed.blob, f"{name}.starts": packed.starts}
-    standing = {
-        "constrained": [constrained_fields(record.scope) for record in records],
-        "grade": [GRADE_STEPS[record.strength.grade] for record in records],
-        "support": [record.strength.support_count for record in records],
-    }
-    parts |= {name: np.array(standing[name], dtype=np.int64) for name in _STANDING}
-    digests = b"".join(bytes.fromhex(record.payload_digest) for record in records)
-    parts["payload_digests"] = np.frombuffer(digests, dtype=np.uint8).reshape(len(records), _DIGEST_BYTES)
-    meta = {"schema": MEMORY_INDEX, "fields": list(FILTER_FIELDS), "knowledge_snapshot_id": snapshot_id}
-    return pack(meta, parts)
+    for place, name in enumerate(_STANDING):
+        parts[name] = np.array([row.standing[place] for row in rows], dtype=np.int64)
+    digests = b"".join(bytes.fromhex(row.payload_digest) for row in rows)
+    parts["payload_digests"] = np.frombuffer(digests, dtype=np.uint8).reshape(len(rows), _DIGEST_BYTES)
+    return pack({"schema": schema, "fields": list(fields), **sources}, parts)
 
 
 def _part(frame: Frame, name: str, dtype: str, shape: tuple[int, ...] | None) -> NDArray[Any]:

@@ -12,15 +12,19 @@ Rules kept here:
   is `degraded` where the profile allows it, an error where it does not. None is told as another (VRM-R10, R11);
 - given the query vector, the same Recall Input and request give the same bytes; the vector is an artifact, and its
   digest is part of the context;
-- a record is read by id after it was chosen, and must have the payload digest that the index holds (VRM-R06);
-- the retention check is repeated at every request: an input that was loaded before a denial is denied from then on.
+- a source is read by id after it was chosen, and must have the payload digest that the index holds (VRM-R06);
+- each kind of source has its own lists, for ranks of different indexes do not compare; the ranker joins what they give;
+- the retention check is repeated at every request: an input that was loaded before a denial is denied from then on;
+- a Recall Input is answered under the policy that it pins, if the retriever knows it: policies are superseded, inputs
+  are not, and a context that was made under an earlier policy can be made again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -39,6 +43,7 @@ from memory.recall.loaded import (
     load_input,
     retention_check,
 )
+from memory.recall.sources import is_cited, read_sources
 from memory.recall.validation import (
     blocked,
     check_embedder,
@@ -50,10 +55,9 @@ from memory.recall.validation import (
 )
 from memory.retention import denied_at
 from policies.hard_filters import FilterQuestion, hard_filter
-from policies.ranker import Candidate, Ranking, rank
-from policies.rendering import RENDERER
-from policies.retrieval_policy import Fallback, RetrievalPolicy, RetrievalProfile
-from records.canonical import digest_bytes
+from policies.ranker import Candidate, Ranking, Source, rank
+from policies.rendering import RENDERERS
+from policies.retrieval_policy import Fallback, RequiredFilter, RetrievalPolicy, RetrievalProfile
 from records.decisions import (
     BlockedEvidence,
     BlockedProposal,
@@ -65,7 +69,8 @@ from records.decisions import (
 )
 from records.errors import InvalidInputError, UnavailableError
 from records.ids import RecallInputId
-from records.knowledge import MemoryRecord
+from records.snapshots import RecallInput
+from records.values import ReasonCount, SourceKind
 from store.artifacts import ArtifactStore
 from store.ledger.port import records, standing
 
@@ -100,6 +105,7 @@ class DecisionPointRetriever:
         tokenizer: TokenCounter,
         policy: RetrievalPolicy,
         *,
+        also: Iterable[RetrievalPolicy] = (),
         denials: Denials = denied_at,
         test_index: bool = False,
     ) -> None:
@@ -110,7 +116,8 @@ class DecisionPointRetriever:
             artifacts: where indexes are, and where query vectors and sections go.
             embedder: turns a request into a vector.
             tokenizer: measures the rendered section.
-            policy: what may be recalled, how it is ranked and shown.
+            policy: what may be recalled, how it is ranked and shown; a request without an input is held to this one.
+            also: policies under which Recall Inputs that pin them are answered besides.
             denials: what retention denies now.
             test_index: allow vectors without meaning; for tests only.
 
@@ -120,10 +127,9 @@ class DecisionPointRetriever:
         if not test_index:
             with suppress(UnavailableError):  # weights that are missing are a matter of fallback, at the request
                 require_semantic(embedder.id)
-        style, name = policy.rendering, tokenizer_name(tokenizer.id)
-        if (style.renderer, style.tokenizer) != (RENDERER, name):
-            wanted = f"The policy is for {style.renderer}, {style.tokenizer}."
-            raise InvalidInputError("rendering", f"{RENDERER}, {name}", wanted)
+        self._policies = {each.identity.digest: each for each in (*also, policy)}
+        for each in self._policies.values():
+            _require_renderer(each, tokenizer_name(tokenizer.id))
         self._ledger, self._artifacts = ledger, artifacts
         self._embedder, self._tokenizer, self._policy = embedder, tokenizer, policy
         self._denials = denials
@@ -134,7 +140,8 @@ class DecisionPointRetriever:
         Raises:
             UnavailableError: a store cannot be reached.
         """
-        return load_input(self._ledger, self._artifacts, recall_input_id, denials=self._denials, data=data)
+        kinds = frozenset[SourceKind]().union(*(policy.kinds for policy in self._policies.values()))
+        return load_input(self._ledger, self._artifacts, recall_input_id, denials=self._denials, data=data, kinds=kinds)
 
     def propose(
         self,
@@ -157,24 +164,35 @@ class DecisionPointRetriever:
         Raises:
             UnavailableError: a store cannot be reached, or the embedder failed and the profile allows no fallback.
         """
-        admitted = self._admit(intent, request, loaded, replay=vector_digest is not None)
+        policy = self._pinned(loaded.recall_input)
+        admitted = self._admit(intent, request, loaded, policy, replay=vector_digest is not None)
         if not isinstance(admitted, Admitted):
-            return blocked(intent, request, self._policy, loaded.recall_input, admitted)
-        searched, gathered = self._search(admitted, vector_digest)
-        records = self._read(admitted.loaded, [hit.id for hit in gathered.hits])
-        if isinstance(records, CorruptInputEvidence):
-            return blocked(intent, request, self._policy, loaded.recall_input, records)
-        ranking = _rank(gathered, records, admitted)
-        style = self._policy.rendering
-        recall = compose_recall(admitted, searched, ranking, style, count=self._tokenizer.count, now=now)
+            return blocked(intent, request, policy, loaded.recall_input, admitted)
+        searched = self._search(admitted, vector_digest)
+        sources = read_sources(self._ledger, admitted.loaded, searched.lanes)
+        if isinstance(sources, CorruptInputEvidence):
+            return blocked(intent, request, policy, loaded.recall_input, sources)
+        ranking = _rank(searched.lanes, sources, admitted)
+        recall = compose_recall(admitted, searched, ranking, count=self._tokenizer.count, now=now)
         self._artifacts.publish(recall.rendered.encode())
         return recall
 
+    def _pinned(self, recall_input: RecallInput | None) -> RetrievalPolicy:
+        """Return the policy of a Recall Input, or the retriever's own where it is none that is known here."""
+        pinned = None if recall_input is None else recall_input.retrieval_policy.digest
+        return self._policies.get(pinned or "", self._policy)
+
     def _admit(
-        self, intent: DecisionIntent, request: RecallRequest, loaded: LoadedInput | UnusableInput, *, replay: bool
+        self,
+        intent: DecisionIntent,
+        request: RecallRequest,
+        loaded: LoadedInput | UnusableInput,
+        policy: RetrievalPolicy,
+        *,
+        replay: bool,
     ) -> Admitted | BlockedEvidence:
         """Carry out stages 1 to 3."""
-        refusal: BlockedEvidence | None = check_form(intent, request, self._policy)
+        refusal: BlockedEvidence | None = check_form(intent, request, policy)
         if refusal is not None:
             return refusal
         with self._ledger.reading() as reader:
@@ -183,7 +201,7 @@ class DecisionPointRetriever:
             if isinstance(view, MismatchEvidence):
                 return view
             read = loaded.recall_input
-            refusal = None if read is None else check_input(intent, request, read) or check_policy(read, self._policy)
+            refusal = None if read is None else check_input(intent, request, read) or check_policy(read, policy)
             if refusal is not None:
                 return refusal
             if isinstance(loaded, UnusableInput):
@@ -191,11 +209,10 @@ class DecisionPointRetriever:
             check = retention_check(reader, head, loaded.sources, self._denials)
         if check.blocked:
             return RetentionEvidence(check=check)
-        profile, margin = self._policy.require_profile(request.decision_point), view.equivalence_margin
         return (
-            check_exposure(loaded.index, intent.namespace, self._policy.private_visibilities)
+            check_exposure(loaded.index, intent.namespace, policy.private_visibilities)
             or (None if replay else self._other_embedder(loaded))
-            or Admitted(intent, request, loaded, profile, check, margin)
+            or Admitted(intent, request, loaded, policy, check, view.equivalence_margin)
         )
 
     def _other_embedder(self, loaded: LoadedInput) -> MismatchEvidence | None:
@@ -203,16 +220,20 @@ class DecisionPointRetriever:
             return check_embedder(loaded.index.search.identity.embedder_id, self._embedder.id)
         return None
 
-    def _search(self, admitted: Admitted, vector_digest: str | None) -> tuple[Searched, Gathered]:
-        """Carry out stages 4 and 5."""
-        index, profile, text = admitted.loaded.index, admitted.profile, query_text(admitted.request)
-        filtered = hard_filter(index.columns, self._question(admitted))
-        eligible = bool(filtered.rows.size)
+    def _search(self, admitted: Admitted, vector_digest: str | None) -> Searched:
+        """Carry out stages 4 and 5, for each kind of source that the profile may show."""
+        profile, text, question = admitted.profile, query_text(admitted.request), self._question(admitted)
+        indexes = {kind: index for kind, index in admitted.loaded.lanes.items() if kind in profile.kinds}
+        filtered = {kind: hard_filter(index.columns, question) for kind, index in indexes.items()}
+        eligible = any(each.rows.size for each in filtered.values())
         vector = self._vector(text, profile, vector_digest) if eligible else None
-        gathered = gather(index, filtered.rows, text, vector, profile.candidate_limit)
+        gathered = {
+            kind: gather(index, filtered[kind].rows, text, vector, profile.candidate_limit, admitted.policy.fusion)
+            for kind, index in indexes.items()
+        }
         digest = None if vector is None else self._artifacts.publish(vector.astype("<f4").tobytes())
-        degraded = eligible and vector is None
-        return Searched(gathered.counts, filtered.refused, digest, eligible, degraded), gathered
+        refused = {kind: each.refused for kind, each in filtered.items()}
+        return Searched(gathered, refused, digest, eligible, eligible and vector is None)
 
     def _question(self, admitted: Admitted) -> FilterQuestion:
         intent, request, profile = admitted.intent, admitted.request, admitted.profile
@@ -220,13 +241,18 @@ class DecisionPointRetriever:
             namespace=intent.namespace,
             scope=request.scope,
             metric=request.metric,
-            decision_point=request.decision_point,
+            points=frozenset(profile.points),
             catalog_digest=intent.catalog_digest,
             prior_config=request.prior_config,
             allowed_actions=request.allowed_actions,
             dispositions=frozenset(profile.dispositions),
             actions=frozenset(profile.actions),
-            private_visibilities=frozenset(self._policy.private_visibilities),
+            private_visibilities=frozenset(admitted.policy.private_visibilities),
+            filters=frozenset(each for each in RequiredFilter if profile.requires(each)),
+            own=(intent.run_id, intent.arm, intent.pair),
+            tools={each.tool: each.version for each in request.tools or ()},
+            situation=request.situation,
+            failure_signature=request.failure_signature,
         )
 
     def _vector(self, text: str, profile: RetrievalProfile, digest: str | None) -> Vector | None:
@@ -240,26 +266,31 @@ class DecisionPointRetriever:
                 raise
             return None
 
-    def _read(self, loaded: LoadedInput, ids: Sequence[str]) -> dict[str, MemoryRecord] | CorruptInputEvidence:
-        """Return the candidates' records, each proved to be the one that was indexed."""
-        with self._ledger.reading() as reader:
-            stored = reader.get_many(ids)
-        records: dict[str, MemoryRecord] = {}
-        for each in ids:
-            payload = stored[each].payload if each in stored else ""
-            if digest_bytes(payload.encode()) != loaded.index.payload_digest(loaded.index.search.row(each)):
-                return CorruptInputEvidence(attempted=each, finding="memory-record.payload")
-            record = stored[each].load()
-            if not isinstance(record, MemoryRecord):
-                return CorruptInputEvidence(attempted=each, finding="memory-record.kind")
-            records[each] = record
-        return records
+
+def _require_renderer(policy: RetrievalPolicy, tokenizer: str) -> None:
+    style = policy.rendering
+    if style.renderer not in RENDERERS or style.tokenizer != tokenizer:
+        wanted = f"The policy is for {style.renderer}, {style.tokenizer}."
+        raise InvalidInputError("rendering", f"{', '.join(sorted(RENDERERS))}, {tokenizer}", wanted)
 
 
-def _rank(gathered: Gathered, records: Mapping[str, MemoryRecord], admitted: Admitted) -> Ranking:
+def _rank(
+    lanes: Mapping[SourceKind, Gathered], sources: Mapping[tuple[SourceKind, str], Source], admitted: Admitted
+) -> Ranking:
     """Carry out stages 6 and 7."""
-    candidates = [
-        Candidate(record=records[hit.id], relevance=gathered.relevance(hit), ranks=hit.ranks)
+    found = [
+        (sources[kind, hit.id], gathered.relevance(hit), hit.ranks)
+        for kind, gathered in lanes.items()
         for hit in gathered.hits
     ]
-    return rank(candidates, admitted.profile, admitted.margin, admitted.request.max_items)
+    cited = admitted.profile.requires(RequiredFilter.CITATIONS)
+    candidates = [
+        Candidate(record=source, relevance=relevance, ranks=ranks)
+        for source, relevance, ranks in found
+        if not cited or is_cited(source)
+    ]
+    ranking = rank(candidates, admitted.profile, admitted.margin, admitted.request.max_items)
+    lost = len(found) - len(candidates)
+    return (
+        replace(ranking, refused=(ReasonCount(reason="no_citation", count=lost), *ranking.refused)) if lost else ranking
+    )

@@ -58,7 +58,7 @@ from records.knowledge import (
     MemoryRecord,
 )
 from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
-from records.values import Disposition
+from records.values import DecisionPoint, Disposition
 from store.artifacts import ArtifactStore
 from store.ledger.memory import MemoryLedger
 from store.ledger.port import Request
@@ -223,7 +223,9 @@ def _candidate(record: MemoryRecord, snapshot: EvidenceSnapshotId) -> KnowledgeC
 
 def answer(world: World, source: RecallInput | None = None, **changes: Any) -> Recall | BlockedProposal:
     """Admit a decision, load the input and ask."""
-    options = {key: changes.pop(key) for key in ("policy", "embedder", "denials", "test_index") if key in changes}
+    options = {
+        key: changes.pop(key) for key in ("policy", "also", "embedder", "denials", "test_index") if key in changes
+    }
     decision = changes.pop("decision", None) or world.admit(intent())
     found = source or world.ready(options.get("policy"))
     retriever = world.retriever(**options)
@@ -261,5 +263,5 @@ class BrokenEmbedder:
 
 def without_fallback() -> RetrievalPolicy:
     policy = retrieval_policy()
-    profile = policy.profiles[0].model_copy(update={"fallback": Fallback.NONE})
-    return policy.model_copy(update={"version": "2", "profiles": (profile,)})
+    profile = policy.require_profile(DecisionPoint.INTERVENTION).model_copy(update={"fallback": Fallback.NONE})
+    return policy.model_copy(update={"version": "99", "profiles": (profile,)})

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from policies.hard_filters import Column, FilterColumns, FilterQuestion, hard_filter
 from policies.planner import current_settings, open_actions
+from policies.retrieval_policy import RequiredFilter
 from records.decisions import AllowedAction
 from records.knowledge import MemoryRecord
 from records.values import ActionKind, DecisionPoint, Disposition
@@ -21,13 +22,16 @@ QUESTION = FilterQuestion(
     namespace=SPACE,
     scope=ASKED,
     metric=METRIC,
-    decision_point=DecisionPoint.INTERVENTION,
+    points=frozenset({DecisionPoint.INTERVENTION}),
     catalog_digest=CATALOG.digest,
     prior_config=current_settings(CATALOG, CATALOG.baseline),
     allowed_actions=open_actions(CATALOG, CATALOG.baseline, frozenset()),
     dispositions=frozenset({Disposition.ACTIVE}),
     actions=frozenset({ActionKind.RECOMMEND, ActionKind.AVOID}),
     private_visibilities=frozenset({"evaluator_private"}),
+    filters=frozenset(RequiredFilter),
+    own=("run:0", None, None),
+    tools={},
 )
 
 

@@ -14,9 +14,7 @@ from memory.recall.retriever import tokenizer_name
 from memory.tokens import Tokenizer
 from policies.retrieval_policy import retrieval_policy
 from records.canonical import digest_bytes
-from records.decisions import (
-    ContextStatus,
-)
+from records.decisions import ContextStatus, EvidenceCard
 from records.errors import InvalidInputError, UnavailableError
 from records.flows import Authority, Transition
 from records.ids import RecallInputId
@@ -103,6 +101,7 @@ def test_vrm_r04_one_card_per_family_with_its_counter_evidence(world: World) -> 
     made = context(answer(world))
     (item,) = made.items
     assert item.memory_id == best.id
+    assert isinstance(item.card, EvidenceCard)
     assert item.card.supporting == (changed.id,)
     assert item.card.contradicting == (against.id,)
     assert {entry.reason for entry in made.filtered} == {"same_family"}

@@ -75,7 +75,7 @@ def test_vrm_r11_evaluator_private_members_block(world: World) -> None:
 @pytest.mark.parametrize(
     ("changes", "fields"),
     [
-        ({"decision_point": DecisionPoint.WRITING}, ["decision_point"]),
+        ({"decision_point": DecisionPoint.WRITING, "policy": retrieval_policy("1")}, ["decision_point"]),
         ({"prior_config": (AllowedAction(knob="C", value="1"), AllowedAction(knob="C", value="10"))}, ["prior_config"]),
         ({"allowed_actions": (AllowedAction(knob="C", value="1"),) * 2}, ["allowed_actions"]),
     ],

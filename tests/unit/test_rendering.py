@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from memory.recall.cards import make_card
 from memory.tokens import Tokenizer
-from policies.rendering import CLOSING, OPENING, CardPlace, fit_section, quoted, render_card, render_section
+from policies.escaping import quoted
+from policies.rendering import CLOSING, OPENING, CardPlace, fit_section, render_card, render_section
 from policies.retrieval_policy import retrieval_policy
 from records.decisions import ScorePart, citation_id
 from records.ids import (
@@ -64,6 +65,11 @@ def place(record: MemoryRecord, ordinal: int = 1) -> CardPlace:
     return CardPlace(ordinal=ordinal, citation=cited, card=card, score=score)
 
 
+def unmarked(section: str) -> list[str]:
+    """Return the lines of a section without the labels that this program puts on cards."""
+    return [line for line in section.splitlines() if not line.startswith("notice: text of this card reads like")]
+
+
 @pytest.mark.parametrize("text", INJECTIONS)
 def test_vrm_r09_text_of_a_record_cannot_leave_its_quotes(text: str) -> None:
     """One opening, one closing at the very end, as many lines as without the text, and the text read back whole."""
@@ -71,7 +77,7 @@ def test_vrm_r09_text_of_a_record_cannot_leave_its_quotes(text: str) -> None:
     section = render_section([poisoned], "note")
     assert section.count(OPENING) == section.count(CLOSING) == 1
     assert section.endswith(CLOSING)
-    assert len(section.splitlines()) == len(render_section([harmless], "note").splitlines())
+    assert len(unmarked(section)) == len(render_section([harmless], "note").splitlines())
     assert not re.search(r"[^\n\x20-\x7e\u00a0-\uffff]", section)
     assert "`" not in section
     claim = next(line for line in poisoned.splitlines() if line.startswith("claim: "))
@@ -83,7 +89,7 @@ def test_vrm_r09_every_text_field_is_escaped(text: str) -> None:
     record = rule("C", text, start=text, scope_description=text)
     section = render_section([render_card(place(record), STYLE)], "note")
     assert section.count(OPENING) == section.count(CLOSING) == 1
-    assert len(section.splitlines()) == len(render_section([render_card(place(rule()), STYLE)], "note").splitlines())
+    assert len(unmarked(section)) == len(render_section([render_card(place(rule()), STYLE)], "note").splitlines())
 
 
 @given(st.text(max_size=60))
@@ -109,7 +115,7 @@ def test_card_shows_what_a_card_must_show() -> None:
     record = rule(effect=guarded)
     lines = render_card(place(record), STYLE).splitlines()
     text = "\n".join(lines)
-    assert lines[0].startswith("card 1 [citation ")
+    assert lines[0].startswith("card 1: rule [citation ")
     assert "why retrieved: gain 9000, total 1234" in lines
     assert "action: recommend C from 1 to 10 at intervention" in lines
     assert "interval of the MEAN over units: +0.04 to +0.06 (level 0.95)" in lines

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from evaluation.paired import FAILED_UTILITY
 from experiments.tabular.tasks import task_root
 from policies.catalog import load_catalog
-from records.decisions import ContextItem, DecisionIntent, RecallContext
+from records.decisions import ContextItem, DecisionIntent, EvidenceCard, RecallContext
 from records.evidence import Attempt, Experience, Intervention, Verification
 from records.outcomes import OutcomeAttemptLink, RecallOutcome
 from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
@@ -247,8 +247,8 @@ def _card(item: ContextItem, verdict: str, reason: str) -> CardFacts:
         ordinal=item.ordinal,
         memory_id=str(item.memory_id),
         citation_id=str(item.citation_id),
-        claim=item.card.claim,
-        action=item.card.action.value,
+        claim=item.card.claim if isinstance(item.card, EvidenceCard) else item.card.headline,
+        action=item.card.action.value if isinstance(item.card, EvidenceCard) else item.card.source_kind,
         tokens=item.token_count,
         verdict=verdict,
         reason=reason,

@@ -1,0 +1,83 @@
+"""What a card must be inside the Ledger transaction: the exact member of the queried snapshot (spec 9.6, VRM-R06, L04).
+
+Rules kept here: a memory card is a member of the Knowledge Snapshot of the Recall Input; an episodic one is a member of
+its Evidence Snapshot, and of the decision's own Run, arm and pair; both were made from the bytes that the Ledger has;
+id and citation follow from content and place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memory.guard_rules import Rules, held, read
+from records.appends import StoredRecord
+from records.cards import EpisodicCard, ProcedureCard
+from records.decisions import Card, ContextItem, DecisionIntent, EvidenceCard, RecallContext, citation_id
+from records.evidence import Experience
+from records.ids import ExperienceId, MemoryId
+from records.ingestion import EvidenceSnapshot
+from records.knowledge import MemoryRecord
+from records.procedures import ProcedureRecord
+from records.snapshots import KnowledgeMember, KnowledgeSnapshot, RecallInput
+from store.ledger.port import LedgerReader
+
+
+def source_of(card: Card) -> MemoryId | ExperienceId:
+    """Return the id of the record that a card was made from."""
+    return card.experience_id if isinstance(card, EpisodicCard) else card.memory_id
+
+
+def card_rules(reader: LedgerReader, context: RecallContext, stored: Mapping[str, StoredRecord]) -> Rules:
+    """Say what the cards of a context must be; `stored` holds its intent, its Recall Input and the cards' sources."""
+    if not context.items:
+        return
+    queried = held(stored, context.recall_input_id, RecallInput)
+    snapshot = None if queried is None else read(reader, queried.knowledge_snapshot_id, KnowledgeSnapshot)
+    yield snapshot is not None and snapshot.namespace == context.namespace, "the snapshot is not of this namespace"
+    members = {member.memory_id: member for member in snapshot.members} if snapshot else {}
+    for item in context.items:
+        cited = citation_id(context.intent_id, context.recall_input_id, item.card.card_id, item.ordinal)
+        own = (item.card_id, item.memory_id, item.citation_id) == (item.card.card_id, item.card.memory_id, cited)
+        yield own, "card and citation do not follow from their content"
+        if isinstance(item.card, EpisodicCard):
+            yield from _episodic_rules(reader, item, item.card, queried, stored)
+            yield from _own_rules(item.card, held(stored, context.intent_id, DecisionIntent))
+        else:
+            yield from _memory_rules(item.card, members.get(item.card.memory_id), stored)
+
+
+def _memory_rules(
+    card: EvidenceCard | ProcedureCard, member: KnowledgeMember | None, stored: Mapping[str, StoredRecord]
+) -> Rules:
+    head = None if member is None else (member.event_id, member.disposition, member.scope_variant_id)
+    yield head == (card.event_id, card.disposition, card.scope_variant_id), "the card is not of a snapshot member"
+    model = ProcedureRecord if isinstance(card, ProcedureCard) else MemoryRecord
+    record = held(stored, card.memory_id, model)
+    same = record is not None and record.payload_digest == card.memory_digest
+    yield same, "the card was made from other bytes than its record has"
+
+
+def _episodic_rules(
+    reader: LedgerReader,
+    item: ContextItem,
+    card: EpisodicCard,
+    queried: RecallInput | None,
+    stored: Mapping[str, StoredRecord],
+) -> Rules:
+    named = None if queried is None else queried.evidence_snapshot_id
+    snapshot = None if named is None else read(reader, named, EvidenceSnapshot)
+    yield named == card.evidence_snapshot_id and snapshot is not None, "the card is of another evidence snapshot"
+    members = {member.experience_id: member.bundle_digest for member in snapshot.members} if snapshot else {}
+    yield members.get(card.experience_id) == card.bundle_digest, "the card is not of a snapshot member"
+    position = None if snapshot is None else snapshot.evidence_position
+    yield position == card.evidence_position, "the card is as of another position"
+    record = held(stored, card.experience_id, Experience)
+    same = record is not None and record.payload_digest == card.experience_digest
+    yield same, "the card was made from other bytes than its record has"
+    verified = None if record is None else record.verification_id
+    yield verified == card.verification_id, f"card {item.ordinal} names another verification than its experience"
+
+
+def _own_rules(card: EpisodicCard, intent: DecisionIntent | None) -> Rules:
+    own = None if intent is None else (intent.run_id, intent.arm, intent.pair)
+    yield own == (card.run_id, card.arm, card.pair), "an episode is shown to its own Run, arm and pair alone"
