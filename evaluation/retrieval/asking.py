@@ -20,7 +20,7 @@ from memory.guards import GUARDS
 from memory.index.embedding import Embedder
 from memory.index.fusion import FusedHit
 from memory.recall.candidates import Gathered
-from memory.recall.context import Recall
+from memory.recall.context import Admitted, Recall, Searched
 from memory.recall.retriever import DecisionPointRetriever
 from memory.snapshots import (
     KnowledgeSnapshotBuilder,
@@ -44,7 +44,7 @@ from records.ids import AuthorizationId, ContractId, ContractViewId, IntentId, R
 from records.knowledge import MemoryRecord
 from records.models import Id
 from records.runtime import activity_id
-from records.values import ActorIdentity, DecisionPoint, GovernanceBinding, RecallRequirement
+from records.values import ActorIdentity, DecisionPoint, GovernanceBinding, RecallRequirement, SourceKind
 from store.artifacts import ArtifactStore
 from store.ledger.port import Request, no_guard
 
@@ -133,7 +133,7 @@ class Asker:
         self._retriever.gathered = None
         found = self._retriever.propose(intent, request, self._loaded, now=NOW)
         gathered = self._retriever.gathered
-        candidates = [] if gathered is None else [hit.id for hit in gathered.hits]
+        candidates = () if gathered is None else tuple(hit.id for hit in gathered.hits)
         cards = [str(item.memory_id) for item in found.context.items] if isinstance(found, Recall) else []
         return Answer(question, found, self._records(candidates), gathered, self._records(cards))
 
@@ -193,11 +193,15 @@ class Appender:
 class _Watched(DecisionPointRetriever):
     """A retriever that remembers the candidates of its last answer."""
 
-    gathered: Gathered | None = None
+    gathered: Gathered | None
 
-    def _search(self, *given: Any, **more: Any) -> Any:
-        found = super()._search(*given, **more)
-        self.gathered = found[1]
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.gathered = None
+
+    def _search(self, admitted: Admitted, vector_digest: str | None) -> Searched:
+        found = super()._search(admitted, vector_digest)
+        self.gathered = found.lanes.get(SourceKind.SEMANTIC)
         return found
 
 

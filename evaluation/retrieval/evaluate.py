@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from evaluation.retrieval.asking import Answer
 from evaluation.retrieval.gold import ASKING, Corpus, Sizes, answered, corpora, only, rows
 from evaluation.retrieval.graded import REPORT, GradedSet, read_graded
-from evaluation.retrieval.asking import Answer
 from evaluation.retrieval.score import Row, figures, report
 from evaluation.retrieval.sources import report_graded, search_graded
 from evaluation.retrieval.transformations import PLANTED, blocked_rows, planted_row
 from evaluation.retrieval.untrusted import injected_row
 from evaluation.retrieval.vectors import KeptVectors
 from memory.index.embedding import ModelSettings, SentenceTransformerEmbedder
-from memory.recall.candidates import weights_of
 from policies.retrieval_policy import RetrievalPolicy, retrieval_policy
 from records.errors import InvalidInputError
 
@@ -31,6 +30,9 @@ _WHOLE: Final = {"scifact": 5183}
 """Documents of a set that published figures are about."""
 
 
+_WHOLE_SET: Final = Sizes()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What is to be evaluated.
@@ -41,7 +43,7 @@ class Wanted:
         robust: whether the transformations are carried out.
     """
 
-    sizes: Sizes = Sizes()
+    sizes: Sizes = _WHOLE_SET
     graded: Sequence[Path] = (SCIFACT,)
     vectors: Path | None = None
     robust: bool = True
@@ -118,9 +120,7 @@ def _transformed(corpus: Corpus, answers: Sequence[Answer], told: Told) -> list[
 def _graded(graded: GradedSet, embedder: KeptVectors, policy: RetrievalPolicy) -> dict[str, Any]:
     """Return the figures of one set with what failed: nothing that was measured may lie below its best source."""
     whole = len(graded.documents) == _WHOLE.get(graded.name)
-    found = report_graded(
-        search_graded(graded, embedder, weights_of(policy.fusion)), PUBLISHED[graded.name] if whole else {}
-    )
+    found = report_graded(search_graded(graded, embedder, policy.fusion), PUBLISHED[graded.name] if whole else {})
     failed = [f"independent {name}" for name, check in found["independent"].items() if not check["passed"]]
     failed += [f"published {name}" for name, check in found["published"].items() if not check["passed"]]
     failed += [] if found["fused_minus_best"]["development"]["value"] >= 0 else ["fused below its best source"]

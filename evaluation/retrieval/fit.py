@@ -4,15 +4,15 @@
 
 Rules kept here:
 
-- candidate lists first: for graded sets and every pair of whole weights in tenths, the development half's nDCG@10. Of the
-  pairs under which no set's fusion lies below its best single source, the one with the best mean; where no pair does,
-  the one whose largest loss is smallest. Ties go to the pair nearest to equal weights;
+- candidate lists first: for every graded set, weight in tenths and floor, the development half's nDCG@10. Of the
+  fusions under which no set lies below its best single source, the one with the best mean; where there is none, the
+  one whose largest loss is smallest. Ties go to weights that are nearest to each other, then to the lower floor;
 - then the ranker: one weight after another, each over its own grid, while anything improves; a tie keeps what is there.
   What is improved is the mean over the four strata of what an answer is worth: for a question with something to recall
   the mean of family recall, precision, nDCG and required evidence, for one without 1 for nothing and 0 for a card; a
   forbidden card makes either 0;
 - the retriever is asked once; its candidates are ranked again for each set of weights by the policy's own ranker;
-- nothing is drawn: the same halves give the same weights. The file of the policy is written by hand from what is printed.
+- nothing is drawn: the same halves give the same weights. The policy's file is written by hand from what is printed.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ from evaluation.retrieval.vectors import KeptVectors
 from memory.index.embedding import SentenceTransformerEmbedder
 from memory.recall.candidates import join
 from policies.ranker import Candidate, rank
-from policies.retrieval_policy import RetrievalProfile, retrieval_policy
+from policies.retrieval_policy import Fusion, RetrievalProfile, retrieval_policy
+from records.knowledge import MemoryRecord
 from records.values import DecisionPoint
 
 TENTHS: Final = 10
+FLOORS: Final = (0, 100, 200, 300, 350, 400, 450, 500)
+"""Cosines, in thousandths, below which the semantic list counts for nothing."""
 GRIDS: Final[Mapping[str, tuple[int, ...]]] = {
     "weights.gain": (1, 2, 4, 8, 16),
     "weights.downside": (0, 1, 2, 4, 8),
@@ -79,14 +82,21 @@ def worth(case: Case, profile: RetrievalProfile) -> float:
     """Return what the answer under a profile is worth, in 0 .. 1."""
     question = case.answer.question
     chosen = rank(case.candidates, profile, case.margin, MOST).chosen
-    acts = [Act.of(item.record) for item in chosen]
+    acts = [Act.of(item.record) for item in chosen if isinstance(item.record, MemoryRecord)]
     if any(act in question.forbidden or (question.strict and act not in question.grades) for act in acts):
         return 0.0
     if not question.is_eligible:
         return float(not acts)
     names, right = [str(act) for act in acts], {str(act): grade for act, grade in question.grades.items()}
     cited = all(any(act in group for act in acts) for group in question.required)
-    return fmean((recall(names, right, MOST), precision(names, right), ndcg(names, right, MOST), float(cited)))
+    return fmean(
+        (
+            recall(names, right, MOST, len(question.best)),
+            precision(names, right),
+            ndcg(names, right, MOST, question.best.values()),
+            float(cited),
+        )
+    )
 
 
 def objective(cases: Sequence[Case], profile: RetrievalProfile) -> float:
@@ -122,33 +132,45 @@ def changed(profile: RetrievalProfile, name: str, value: int) -> RetrievalProfil
     return profile.model_copy(update={section: new})
 
 
-def fusion_losses(searched: Mapping[str, tuple[GradedSet, Lists]], lexical: int) -> dict[str, tuple[float, float]]:
-    """Return by set the development nDCG@10 of a fusion, and what it is above the best single source."""
-    weights = {"lexical": lexical, "semantic": TENTHS - lexical}
+Searched = Mapping[str, tuple[GradedSet, Lists]]
+
+
+def fusions() -> Iterator[Fusion]:
+    """Yield every fusion that is tried: the structured list counts one tenth, for no graded set has one."""
+    for floor in FLOORS:
+        for lexical in range(1, TENTHS - 1):
+            semantic = TENTHS - 1 - lexical
+            yield Fusion(lexical=lexical, semantic=semantic, structured=1, semantic_floor=floor)
+
+
+def above_best(searched: Searched, fusion: Fusion) -> dict[str, tuple[float, float]]:
+    """Return by set the development nDCG@10 of a fusion, and how far it is above the best single source."""
     found = {}
     for name, (graded, lists) in searched.items():
         half = [query for query in lists if half_of(query) == DEVELOPMENT]
-        fused = _mean(graded, {query: [hit.id for hit in join(lists[query], weights)] for query in half})
+        fused = _mean(graded, {query: [hit.id for hit in join(lists[query], fusion)] for query in half})
         single = max(
             _mean(graded, {query: [each for each, _ in lists[query][source]] for query in half})
             for source in ("lexical", "semantic")
         )
-        found[name] = (fused, fused - single)
+        found[name] = (round(fused, 9), round(fused - single, 9))
     return found
 
 
-def best_fusion(searched: Mapping[str, tuple[GradedSet, Lists]], told: Callable[[str], None]) -> int:
-    """Return the lexical weight in tenths; the semantic one is what is left."""
-    table = {lexical: fusion_losses(searched, lexical) for lexical in range(1, TENTHS)}
-    for lexical, found in table.items():
-        told(f"lexical {lexical}: " + ", ".join(f"{name} {f:.4f} ({d:+.4f})" for name, (f, d) in found.items()))
+def best_fusion(searched: Searched, told: Callable[[str], None]) -> Fusion:
+    """Return the fusion that is nowhere below a single source, or least so, and best on average."""
+    table = [(fusion, above_best(searched, fusion)) for fusion in fusions()]
+    for fusion, found in table:
+        shown = ", ".join(f"{name} {value:.4f} ({above:+.4f})" for name, (value, above) in found.items())
+        told(f"lexical {fusion.lexical}, semantic {fusion.semantic}, floor {fusion.semantic_floor}: {shown}")
 
-    def key(lexical: int) -> tuple[float, float, float, int]:
-        found = table[lexical].values()
-        worst = min(0.0, *(above for _, above in found))
-        return round(worst, 9), round(fmean(fused for fused, _ in found), 9), -abs(lexical - TENTHS / 2), -lexical
+    def key(entry: tuple[Fusion, dict[str, tuple[float, float]]]) -> tuple[float, float, int]:
+        fusion, found = entry
+        worst = min(0.0, *(above for _, above in found.values()))
+        mean = round(fmean(value for value, _ in found.values()), 9)
+        return worst, mean, -abs(fusion.lexical - fusion.semantic)
 
-    return max(table, key=key)
+    return max(table, key=key)[0]
 
 
 def _mean(graded: GradedSet, found: Mapping[str, Sequence[str]]) -> float:
@@ -172,8 +194,7 @@ def main() -> None:
     if given.graded:
         sets = {graded.name: graded for graded in map(read_graded, given.graded)}
         lists = {name: (graded, lists_of(graded, embedder)) for name, graded in sets.items()}
-        lexical = best_fusion(lists, _told)
-        found["fusion"] = {"lexical": lexical, "semantic": TENTHS - lexical}
+        found["fusion"] = best_fusion(lists, _told).as_json()
     profile = policy.require_profile(DecisionPoint.INTERVENTION)
     cases = list(_cases(corpora(Sizes(seeds=given.seeds), embedder, policy, lambda *_: None)))
     fit = fitted(cases, profile, _told)

@@ -52,11 +52,11 @@ def corpora(sizes: Sizes, embedder: Embedder, policy: RetrievalPolicy, told: Tol
         told(WRITING, seed, count)
         made, writer = planted(seed, sizes.groups, sizes.several), Writer(POLICIES)
         writer.write(made.groups)
-        yield Corpus(f"seed {seed}", _clean(writer, made.questions, embedder, policy))
+        yield Corpus(f"seed {seed}", clean_of(writer, made.questions, embedder, policy))
     for place, name in enumerate(sizes.tables, sizes.seeds):
         told(WRITING, place, count)
         table = learned(name, Writer(POLICIES))
-        yield Corpus(name, _clean(table.writer, table.questions, embedder, policy))
+        yield Corpus(name, clean_of(table.writer, table.questions, embedder, policy))
     told(WRITING, count, count)
 
 
@@ -76,7 +76,8 @@ def only(clean: Clean, half: str) -> Clean:
     return replace(clean, questions=tuple(each for each in clean.questions if each.half == half))
 
 
-def _clean(writer: Writer, questions: Sequence[Question], embedder: Embedder, policy: RetrievalPolicy) -> Clean:
+def clean_of(writer: Writer, questions: Sequence[Question], embedder: Embedder, policy: RetrievalPolicy) -> Clean:
+    """Return what a writer has learned, ready to be asked."""
     return Clean(
         ledger=writer.ledger,
         artifacts=writer.artifacts,

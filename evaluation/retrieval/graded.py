@@ -16,7 +16,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -117,11 +116,8 @@ def _objects(path: Path, field: str) -> Iterator[dict[str, Any]]:
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yield every line that is not empty, with where it stands."""
-    opened = partial(gzip.open, path, "rt", encoding="utf-8") if path.suffix == ".gz" else partial(
-        path.open, encoding="utf-8"
-    )
     try:
-        with opened() as lines:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield f"{path.name}:{number}", line.rstrip("\n")

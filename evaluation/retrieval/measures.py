@@ -24,17 +24,24 @@ _REPETITIONS: Final = 10_000
 _SEED: Final = 20_260_301
 
 
-def ndcg(found: Sequence[str], grades: Mapping[str, int], depth: int) -> float:
-    """Return the nDCG of a ranked list at a depth, in 0 .. 1; 0 where nothing is relevant."""
-    ideal = _gained(sorted(grades.values(), reverse=True)[:depth])
+def ndcg(found: Sequence[str], grades: Mapping[str, int], depth: int, best: Iterable[int] | None = None) -> float:
+    """Return the nDCG of a ranked list at a depth, in 0 .. 1; 0 where nothing is relevant.
+
+    Args:
+        found: ids, best first.
+        grades: the grade of each relevant id.
+        depth: how many of the list count.
+        best: the grades of the best list that may be, where not every list may; else those of all that is relevant.
+    """
+    ideal = _gained(sorted(grades.values() if best is None else best, reverse=True)[:depth])
     return _gained([grades.get(each, 0) for each in found[:depth]]) / ideal if ideal else 0.0
 
 
-def recall(found: Iterable[str], relevant: Iterable[str], depth: int) -> float:
-    """Return which share of what is relevant is in the first `depth`, of at most `depth`."""
+def recall(found: Iterable[str], relevant: Iterable[str], depth: int, most: int | None = None) -> float:
+    """Return how much of what is relevant is in the first `depth`, of `most` or of all, and of `depth` at most."""
     wanted = set(relevant)
     met = wanted & set(islice(found, depth))
-    return len(met) / min(len(wanted), depth) if wanted else 0.0
+    return len(met) / min(len(wanted) if most is None else most, depth) if wanted else 0.0
 
 
 def precision(found: Sequence[str], relevant: Iterable[str]) -> float:
@@ -72,4 +79,4 @@ def share_of(hits: int, of: int) -> dict[str, Any]:
 
 
 def _gained(grades: Iterable[int]) -> float:
-    return sum((2**grade - 1) / math.log2(rank + 1) for rank, grade in enumerate(grades, start=1))
+    return math.fsum((2**grade - 1) / math.log2(rank + 1) for rank, grade in enumerate(grades, start=1))

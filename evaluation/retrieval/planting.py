@@ -4,9 +4,9 @@ Rules kept here:
 
 - a group of the writer's corpus is asked about at the place of its gold rule; the task that asks is a new root of its
   scope. What was planted there, and nothing that became of it, is the answer;
-- a group whose own numbers do not bear out its gold is not asked about, for no memory could know: by a one-sample t test
-  over the roots' differences (scipy), and by the share of roots that went the other way. What the writer makes of a group
-  that does bear it out is not looked at, so a rule that it missed is a miss here too;
+- a group whose own numbers do not bear out its gold is not asked about, for no memory could know: by a one-sample t
+  test over the roots' differences (scipy), and by the share of roots that went the other way. What the writer makes of
+  a group that does bear it out is not looked at, so a rule that it missed is a miss here too;
 - a kind whose evidence must not be used, or whose claim must not stand, is forbidden ground: whatever is returned
   beside the gold is a forbidden return, not a mistake;
 - a scope of several changes has two or three that help much, one that helps little, one that harms, a weaker sibling of
@@ -39,7 +39,7 @@ from records.decisions import AllowedAction
 from records.values import MemoryScope
 
 GROUPS: Final = 120
-SEVERAL: Final = 24
+SEVERAL: Final = 20
 """Scopes of several changes beside a corpus of 120 groups; each gives two questions."""
 LARGE: Final[ranges.Range] = (0.07, ranges.EFFECT[1])
 LITTLE: Final[ranges.Range] = (ranges.EFFECT[0], 0.04)
@@ -69,9 +69,18 @@ class Planted:
 def planted(seed: int, groups: int = GROUPS, several: int = SEVERAL) -> Planted:
     """Return the groups and questions of a seed, the same ones for the same numbers."""
     written = tuple(corpus(seed, groups))
-    wide = tuple(_several(Planting("several", number, seed)) for number in range(several))
-    asked = [*_asked(written), *_asked_wide(wide)]
-    return Planted((*written, *wide), tuple(asked))
+    wide = tuple(wide_group(number, seed) for number in range(several))
+    return Planted((*written, *wide), questions_about(written, wide))
+
+
+def questions_about(written: Iterable[Group], wide: Iterable[Group]) -> tuple[Question, ...]:
+    """Return what is asked about groups of the writer's corpus and about scopes of several changes."""
+    return (*_asked(written), *_asked_wide(wide))
+
+
+def wide_group(number: int, seed: int) -> Group:
+    """Return a scope where several changes help, the same one for the same numbers."""
+    return _several(Planting("several", number, seed))
 
 
 def _asked(groups: Iterable[Group]) -> Iterator[Question]:
@@ -97,16 +106,16 @@ def _asked_wide(groups: Iterable[Group]) -> Iterator[Question]:
         if group.number % 2:  # the best change is no longer open
             left = {act: grade for act, grade in grades.items() if act != best}
             tried = frozenset({AllowedAction(knob=best.knob, value=best.value)})
-            more = {"tried": tried, "forbidden": frozenset({best})}
+            moved = replace(whole, tried=tried, forbidden=frozenset({best}))
         else:  # it is in effect already, and what starts from the default does not apply any more
             left = {act: grade for act, grade in grades.items() if act.knob != best.knob}
             config = CATALOG.effective_config({best.knob: _value(best)})
-            more = {"config": config, "forbidden": frozenset(act for act in grades if act.knob == best.knob)}
-        yield replace(whole, name=name, stratum=Stratum.FORBIDDEN, grades=left, **more)  # type: ignore[arg-type]
+            moved = replace(whole, config=config, forbidden=frozenset(grades.keys() - left.keys()))
+        yield replace(moved, name=name, stratum=Stratum.FORBIDDEN, grades=left)
 
 
 def is_shown(group: Group, gold: GoldRule) -> bool:
-    """Tell whether the group's sound numbers bear a gold rule out, by a t test over roots and by the roots against it."""
+    """Tell whether sound numbers of a group bear a gold rule out: a t test over roots, and the roots against it."""
     deltas = np.array(list(_differences(group, gold).values()))
     if deltas.size < _LEAST_ROOTS:
         return False

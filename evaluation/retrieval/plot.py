@@ -13,7 +13,10 @@ from evaluation.retrieval.questions import Stratum
 from records.errors import InvalidInputError, UnavailableError
 
 _MEASURES: Final = ("candidate_recall_20", "family_recall_3", "precision_3", "ndcg_3", "all_required")
-_ROWS: Final = (("all", "#1b6ca8"), *((stratum.value, "#b3541e") for stratum in Stratum if stratum is not Stratum.ABSTAIN))
+_ROWS: Final = (
+    ("all", "#1b6ca8"),
+    *((stratum.value, "#b3541e") for stratum in Stratum if stratum is not Stratum.ABSTAIN),
+)
 _STEP: Final = 0.16
 
 

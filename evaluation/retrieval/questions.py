@@ -110,12 +110,21 @@ class Question:
         return current_settings(self.catalog, self.config)
 
     @property
+    def best(self) -> Mapping[str, int]:
+        """The best grade of each mechanism: more than one card of a mechanism is never shown."""
+        best: dict[str, int] = {}
+        for act, grade in self.grades.items():
+            mechanism = self.catalog.knobs[act.knob].mechanism
+            best[mechanism] = max(best.get(mechanism, 0), grade)
+        return best
+
+    @property
     def required(self) -> tuple[frozenset[Act], ...]:
         """The groups of acts one of which must be cited: one group for each required mechanism."""
         by_mechanism: dict[str, dict[Act, int]] = {}
         for act, grade in self.grades.items():
             by_mechanism.setdefault(self.catalog.knobs[act.knob].mechanism, {})[act] = grade
-        best = {mechanism: max(acts.values()) for mechanism, acts in by_mechanism.items()}
+        best = self.best
         order = sorted(best, key=lambda mechanism: (-best[mechanism], mechanism))
         wanted = [each for each in order if best[each] >= _STRONG][:MOST] or order[:1]
         return tuple(

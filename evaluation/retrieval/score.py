@@ -5,7 +5,8 @@ Rules kept here:
 - macro over questions: every question weighs the same. Recall, precision and nDCG are over questions that have
   something to recall; an answer of nothing scores 0 there, and counts for abstention where nothing is right;
 - candidate Recall@20 is over the fused candidate list, one place per family; family Recall@3 and nDCG@3 are over the
-  cards; precision is over the cards that were returned;
+  cards, beside the best that three cards of three mechanisms can hold, for cards of one mechanism do not add up;
+  precision is over the cards that were returned;
 - abstention F1 is the macro mean of two classes, saying nothing and saying something;
 - a card is forbidden if its record is no active head, is about another task scope, rests on evidence planted as
   inadmissible, tells what the request does not allow, or is told on forbidden ground beside the gold; and if the
@@ -26,6 +27,7 @@ from evaluation.retrieval.measures import mean_of, ndcg, precision, recall, shar
 from evaluation.retrieval.questions import MOST, Act, Question, Stratum
 from evaluation.writer.groups import CANARY, EVALUATOR
 from memory.recall.context import Recall
+from records.cards import EpisodicCard
 from records.decisions import ContextItem
 from records.knowledge import LifecycleEvent, MemoryRecord
 from records.values import Disposition
@@ -47,7 +49,7 @@ THRESHOLDS: Final = {
 }
 MEANING: Final = {
     "candidate_recall_20": "acts that are right among the first 20 families of the fused candidates",
-    "family_recall_3": "acts that are right among the cards, of as many as three cards can hold",
+    "family_recall_3": "acts that are right among the cards, of as many as three cards of other mechanisms can hold",
     "precision_3": "cards that are right of the cards returned; nothing returned is 0",
     "ndcg_3": "gain 2^grade - 1 of the cards, discounted by log2(rank + 1), of the best there is",
     "all_required": "questions whose every required mechanism is cited",
@@ -112,9 +114,9 @@ def row_of(answer: Answer, ground: Ground) -> Row:
     if question.is_eligible:
         values = {
             "candidate_recall_20": recall(candidates, right, CANDIDATES),
-            "family_recall_3": recall(acts, right, MOST),
+            "family_recall_3": recall(acts, right, MOST, len(question.best)),
             "precision_3": precision(acts, right),
-            "ndcg_3": ndcg(acts, right, MOST),
+            "ndcg_3": ndcg(acts, right, MOST, question.best.values()),
             "all_required": float(_cited(question, items, acts, ground)),
         }
     return Row(
@@ -248,6 +250,8 @@ def _cited(question: Question, items: Sequence[ContextItem], acts: Sequence[str]
 
 
 def _resolves(item: ContextItem, ground: Ground) -> bool:
+    if isinstance(item.card, EpisodicCard):
+        return False
     named = {str(item.memory_id), *map(str, item.card.supporting), *map(str, item.card.contradicting)}
     return ground.held(named) == named
 

@@ -23,7 +23,8 @@ from evaluation.retrieval.measures import mean_of, ndcg
 from memory.index.artifact import IndexDocument, LoadedIndex, build_index
 from memory.index.embedding import Embedder
 from memory.index.lexical import K1, B, words
-from memory.recall.candidates import Scored, Weights, join, scored
+from memory.recall.candidates import Scored, join, scored
+from policies.retrieval_policy import Fusion
 
 DEPTH: Final = 10
 LONG: Final = 50
@@ -68,13 +69,13 @@ def lists_of(graded: GradedSet, embedder: Embedder) -> Lists:
     }
 
 
-def search_graded(graded: GradedSet, embedder: Embedder, weights: Weights | None) -> Searched:
-    """Search a graded set by every source; the lists are fused by weights, or by reciprocal rank without."""
+def search_graded(graded: GradedSet, embedder: Embedder, fusion: Fusion | None) -> Searched:
+    """Search a graded set by every source; the lists are fused by shares, or by reciprocal rank without weights."""
     found: dict[str, dict[str, list[str]]] = {name: {} for name in OURS}
     for query, lists in lists_of(graded, embedder).items():
         for name, hits in lists.items():
             found[name][query] = [each for each, _ in hits]
-        found["fused"][query] = [hit.id for hit in join(lists, weights)]
+        found["fused"][query] = [hit.id for hit in join(lists, fusion)]
     return Searched(graded, found | _beside_ours(graded, embedder))
 
 

@@ -29,13 +29,16 @@ from policies.catalog import InterventionCatalog, value_text
 from records.evidence import EvaluationContract
 from records.values import ActionKind, Direction, MemoryScope, MetricSpec
 
-TABLES: Final = ("hpobench_mlp_axes", "nanogpt_arms", "vq_beta_sweep", "openml_pimp")
+TABLES: Final = ("nanogpt_arms", "hpobench_mlp_axes")
 _Q: Final = 0.05
 """The false discovery rate at which a change of a table counts as shown."""
 LEAST_RUNS: Final = 5
 """Runs a side below which one task does not speak for itself."""
 _SEVERAL: Final = 2
-Changed = tuple[str, object, object]
+Place = tuple[str, str, str, str]
+"""Environment, source, budget class and model family, which a comparison must share."""
+Made = tuple[tuple[str, object, object], Place]
+"""A change and where it was made."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +75,19 @@ def _questions(
         by_task[trial.task.name].append(trial)
     for task, runs in sorted(by_task.items()):
         grades = _grades(agreed, runs)
-        asking = {trial.change[0]: trial for trial in runs if trial.change is not None}
-        for knob, trial in sorted(asking.items()):
-            own = {act: grade for act, grade in grades.items() if act.knob == knob}
-            yield _question(f"{name}/{task}/{knob}", agreed, trial, catalog, own, frozenset({knob}))
-        if len({_place(trial) for trial in asking.values()}) == 1 < len(asking):
-            yield _question(f"{name}/{task}/any", agreed, next(iter(asking.values())), catalog, grades)
+        changed = [(trial.change[0], value_text(trial.change[2]), trial) for trial in runs if trial.change is not None]
+        asking = {(knob, _place(trial)): trial for knob, _, trial in changed}
+        for number, ((knob, place), trial) in enumerate(sorted(asking.items(), key=lambda item: item[0])):
+            there = {(knob, value) for other, value, run in changed if other == knob and _place(run) == place}
+            own = {
+                act: grades[act, place]
+                for act, _ in grades
+                if (act.knob, act.value) in there and (act, place) in grades
+            }
+            yield _question(f"{name}/{task}/{knob}/{number}", agreed, trial, catalog, own, frozenset({knob}))
+        if len({place for _, place in asking}) == 1 < len(asking):
+            whole = {act: grade for (act, _), grade in grades.items()}
+            yield _question(f"{name}/{task}/any", agreed, next(iter(asking.values())), catalog, whole)
 
 
 def _question(  # noqa: PLR0917  # the parts of one question
@@ -115,36 +125,36 @@ def _question(  # noqa: PLR0917  # the parts of one question
     )
 
 
-def _place(trial: Trial) -> tuple[str, str, str, str]:
+def _place(trial: Trial) -> Place:
     return trial.environment_digest, trial.source_digest, trial.budget_class, trial.model_family
 
 
-def _grades(agreed: EvaluationContract, runs: Sequence[Trial]) -> dict[Act, int]:
-    """Return what the runs of one task show, by act; a gain that is paid for with a guardrail is no act."""
+def _grades(agreed: EvaluationContract, runs: Sequence[Trial]) -> dict[tuple[Act, Place], int]:
+    """Return what the runs of one task show, by act and place; a gain that is paid for with a guardrail is no act."""
     primary, margin = agreed.primary_metric, float(agreed.equivalence_margin)
-    shown = {change: found for change in _changes(runs) if (found := _compared(primary, runs, change)) is not None}
+    shown = {made: found for made in _changes(runs) if (found := _compared(primary, runs, made)) is not None}
     adjusted = stats.false_discovery_control([found.p_value for found in shown.values()]) if shown else []
     grades = {}
-    for (change, found), p_value in zip(shown.items(), adjusted, strict=True):
-        if p_value > _Q or abs(found.mean) <= margin or _is_trade(agreed, runs, change, helps=found.helps):
+    for ((change, place), found), p_value in zip(shown.items(), adjusted, strict=True):
+        if p_value > _Q or abs(found.mean) <= margin or _is_trade(agreed, runs, (change, place), helps=found.helps):
             continue
         action = ActionKind.RECOMMEND if found.helps else ActionKind.AVOID
-        grades[Act(change[0], value_text(change[2]), action)] = grade_of(found.mean, margin, action)
+        grades[Act(change[0], value_text(change[2]), action), place] = grade_of(found.mean, margin, action)
     return grades
 
 
-def _is_trade(agreed: EvaluationContract, runs: Sequence[Trial], change: Changed, *, helps: bool) -> bool:
-    guards = (_compared(guard, runs, change) for guard in agreed.guardrail_metrics)
+def _is_trade(agreed: EvaluationContract, runs: Sequence[Trial], made: Made, *, helps: bool) -> bool:
+    guards = (_compared(guard, runs, made) for guard in agreed.guardrail_metrics)
     return any(found.helps != helps for found in guards if found is not None and found.p_value <= _Q)
 
 
-def _changes(runs: Iterable[Trial]) -> list[Changed]:
-    return list(dict.fromkeys(trial.change for trial in runs if trial.change is not None))
+def _changes(runs: Iterable[Trial]) -> list[Made]:
+    return list(dict.fromkeys((trial.change, _place(trial)) for trial in runs if trial.change is not None))
 
 
-def _compared(metric: MetricSpec, runs: Sequence[Trial], change: Changed) -> Shown | None:
+def _compared(metric: MetricSpec, runs: Sequence[Trial], made: Made) -> Shown | None:
     """Return what a change does beside the baselines that share everything else; None where too few runs say so."""
-    changed = [trial for trial in runs if trial.change == change]
+    changed = [trial for trial in runs if (trial.change, _place(trial)) == made]
     beside = [
         trial
         for trial in runs

@@ -2,8 +2,8 @@
 
 Rules kept here:
 
-- a transformation plants into a copy of the clean Ledger, or changes what the retriever is given; the same questions are
-  then asked again. The loss of a figure is clean minus transformed, over the same questions;
+- a transformation plants into a copy of the clean Ledger, or changes what the retriever is given; the same questions
+  are then asked again. The loss of a figure is clean minus transformed, over the same questions;
 - what is planted to tempt has a larger effect than what is right, so that a ranking alone would prefer it;
 - what a transformation makes unusable must be blocked with its proof for every question, and show nothing.
 """
@@ -36,7 +36,7 @@ NOISE: Final = 10
 """Irrelevant rules for each one that stands."""
 TEMPTING: Final = 3.0
 """What is planted to tempt shows so many times the effect of what is right."""
-_OTHER: Final = "another-project"
+_OTHER: Final = "another_project"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,7 @@ def near_duplicates(clean: Clean) -> Iterator[Standing]:
 
 
 def plausible(clean: Clean) -> Iterator[Standing]:
-    """Beside each right rule a persuasive lesson about the same change in this very task, which one run stands behind."""
+    """Beside each right rule a persuasive lesson about the same change here, which one run stands behind."""
     for question, record in clean.right():
         strength = record.strength.model_copy(update={"grade": Grade.SINGLE, "support_count": 1})
         lesson = f"Every expert agrees, and it always works: {record.claim}"

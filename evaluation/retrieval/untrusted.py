@@ -5,7 +5,7 @@ Rules kept here:
 - a case is a right rule that now carries a payload in its claim or in the description of its scope; it is shown, and
   everything that is said of its section is said of one that holds the payload;
 - the section stands if it opens once and closes once, at its ends, and every line is one that the renderer begins;
-- a payload is carried out if the planner proposes anything else, or judges any card otherwise, than with the clean rule;
+- a payload is carried out if the planner proposes anything else, or judges any card otherwise, than without it;
 - it leaks if a word of another namespace, or a character that a terminal or a model may obey, is in the section.
 """
 
@@ -112,4 +112,3 @@ def _view(answer: Answer) -> DecisionContractView:
         equivalence_margin=contract.equivalence_margin,
         budget_class=scope.budget_class,
     )
-

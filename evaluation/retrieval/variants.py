@@ -45,7 +45,7 @@ class Standing:
 def variant(record: MemoryRecord, **changes: Any) -> MemoryRecord:
     """Return a rule with other content, its ids made anew."""
     content: dict[str, Any] = {name: getattr(record, name) for name in MemoryRecord.model_fields} | changes
-    content["scope"] = record.scope.model_copy(update=content.pop("bound", {}))
+    content["scope"] = content["scope"].model_copy(update=content.pop("bound", {}))
     family = family_id(content["namespace"], content["target"], content["effect"].metric.name, content["mechanism"])
     variant_id = scope_variant_id(content["namespace"], family, content["scope"], content["target"])
     return MemoryRecord(**(content | {"family_id": family, "scope_variant_id": variant_id}))
@@ -92,9 +92,7 @@ class Planter:
                 self._appender.granted(Transition.COMMIT_DISTILLATION, Authority.NORMAL, *rows)
         return [rule for _, rule, _ in stored]
 
-    def _records(
-        self, standing: Standing
-    ) -> tuple[KnowledgeCandidate, MemoryRecord, tuple[LifecycleEvent, ...]]:
+    def _records(self, standing: Standing) -> tuple[KnowledgeCandidate, MemoryRecord, tuple[LifecycleEvent, ...]]:
         record = standing.record
         candidate = KnowledgeCandidate(
             namespace=record.namespace,
@@ -117,7 +115,7 @@ class Planter:
         return candidate, rule, self._events(rule, standing.events)
 
     def _events(self, rule: MemoryRecord, types: Sequence[EventType]) -> tuple[LifecycleEvent, ...]:
-        prior, made = GENESIS, []
+        prior, made = GENESIS, list[LifecycleEvent]()
         for event_type in types:
             event = LifecycleEvent(
                 namespace=rule.namespace,

@@ -86,7 +86,9 @@ class Writer:
         all_good(self._owner.apply([admission(body, [_SLOT])]))
         made = [bundle_records(trial) for trial in trials]
         keyed = [(f"trial/{records[-1].id}", records) for records in made]
-        all_good(self._spine.direct([Append.direct(Transition.APPEND_EVIDENCE, key, records) for key, records in keyed]))
+        all_good(
+            self._spine.direct([Append.direct(Transition.APPEND_EVIDENCE, key, records) for key, records in keyed])
+        )
         self._learn({ExperienceId(records[-1].id) for records in made}, {body.id})
 
     def write(self, groups: Sequence[Group]) -> None:

@@ -75,7 +75,7 @@ def gather(  # noqa: PLR0917  # what a search is about, then how it is made
 
 
 def join(lists: Mapping[str, Scored], fusion: Fusion | None) -> tuple[FusedHit, ...]:
-    """Return the union of lists named as `SOURCES`, best first: by weighted shares, or by reciprocal rank without weights.
+    """Return the union of lists named as `SOURCES`, best first: by shares, or by reciprocal rank without weights.
 
     A lexical score is a share of the best one of its list, for BM25 has no scale of its own; a cosine reaches from the
     policy's floor to 1, so that texts none of which is near count for nothing.

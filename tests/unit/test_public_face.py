@@ -18,7 +18,7 @@ GROUPS = {
     "knowledge": ("list", "show", "history", "why-not", "plot"),
     "distil": ("", "status", "dead-letters", "retry"),
     "procedures": ("list", "show", "trial", "compile", "execute"),
-    "evaluate": ("writer",),
+    "evaluate": ("writer", "retrieval"),
     "audit": ("keeps",),
     "runs": ("list", "show", "pause", "resume", "cancel", "fail", "budget"),
     "bench": ("ledger", "recall", "protocol", "distil"),
