@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from evaluation.retrieval.asking import NOW, Appender
 from evaluation.simulation.world import OpenLedger
+from memory.snapshots import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
 from policies.distillation_policy import distillation_policy
 from policies.lifecycle_policy import lifecycle_policy
 from records.canonical import metric_text
@@ -69,13 +70,12 @@ def scaled(effect: EffectEstimate, factor: float) -> EffectEstimate:
 class Planter:
     """Plants rules into a copy of a Ledger, each with its candidate and its events."""
 
-    def __init__(self, ledger: OpenLedger, namespace: str) -> None:
+    def __init__(self, ledger: OpenLedger) -> None:
         """Copy a Ledger; what it holds stays as it is."""
         self.ledger = OpenLedger()
         self.ledger.begin_with(ledger.content)
         self._appender = Appender(self.ledger)
-        snapshots = sorted(stored.id for stored in self.ledger.find("evidence-snapshot", namespace))
-        self._snapshot = EvidenceSnapshotId(snapshots[0])
+        self._snapshots: dict[str, EvidenceSnapshotId] = {}
 
     def plant(self, standing: Iterable[Standing]) -> list[MemoryRecord]:
         """Append rules with candidates and events; return them as they are stored."""
@@ -92,6 +92,16 @@ class Planter:
                 self._appender.granted(Transition.COMMIT_DISTILLATION, Authority.NORMAL, *rows)
         return [rule for _, rule, _ in stored]
 
+    def _snapshot(self, namespace: str) -> EvidenceSnapshotId:
+        """Return the evidence snapshot that rules of a namespace are drafted from; it is captured at first use."""
+        if namespace not in self._snapshots:
+            with self.ledger.reading() as reader:
+                asked = FreezeEvidence(namespace=namespace, operation_key="planted")
+                frozen, operation = EvidenceSnapshotBuilder(distillation_policy()).freeze(reader, asked)
+            self._appender.direct(Transition.CAPTURE_SNAPSHOT, capture_key(operation), frozen, operation)
+            self._snapshots[namespace] = EvidenceSnapshotId(frozen.id)
+        return self._snapshots[namespace]
+
     def _records(self, standing: Standing) -> tuple[KnowledgeCandidate, MemoryRecord, tuple[LifecycleEvent, ...]]:
         record = standing.record
         candidate = KnowledgeCandidate(
@@ -99,7 +109,7 @@ class Planter:
             created_at=record.created_at,
             proposed_family_id=record.family_id,
             proposed_scope_variant_id=record.scope_variant_id,
-            evidence_snapshot_id=self._snapshot,
+            evidence_snapshot_id=self._snapshot(record.namespace),
             experience_ids=(),
             scope=record.scope,
             target=record.target,
@@ -128,7 +138,7 @@ class Planter:
                 expected_prior=EventId(prior) if made else GENESIS,
                 reasons=("planted",),
                 evidence_ids=(),
-                evidence_snapshot_id=self._snapshot,
+                evidence_snapshot_id=self._snapshot(rule.namespace),
                 policy=lifecycle_policy().identity,
             )
             prior = str(event.id)
