@@ -92,11 +92,19 @@ class FreshStart(PolicyPart):
 
 
 class Fusion(PolicyPart):
-    """What a place in each candidate list counts when the lists are joined."""
+    """What each candidate list counts when the lists are joined by shares (docs/adr/0062).
+
+    Attributes:
+        lexical: for the best score of its list, and in proportion below it.
+        semantic: for a cosine of 1, and in proportion down to the floor.
+        structured: for the first place, and less for each one after it.
+        semantic_floor: the cosine, in thousandths, that counts for nothing, and everything below it.
+    """
 
     lexical: Weight
     semantic: Weight
     structured: Weight
+    semantic_floor: Annotated[int, Field(ge=0, lt=1000)]
 
     @model_validator(mode="after")
     def _something_counts(self) -> Fusion:

@@ -23,6 +23,7 @@ from memory.coordinator import CommitCoordinator
 from memory.distillation.distiller import KnowledgeDistiller
 from memory.distillation.policies import Policies
 from memory.distillation.view import Finding, View
+from memory.evidence import Trial, bundle_records
 from memory.heads import LifecycleHeads, Reservation
 from memory.leases import admission
 from memory.ports import all_good
@@ -36,6 +37,7 @@ from records.flows import Transition
 from records.governance import ArmManifest
 from records.ids import EvidenceSnapshotId, ExperienceId, RunId
 from records.knowledge import LifecycleEvent
+from records.runtime import RunBody
 
 _HOLDER: Final = "writer"
 _SLOT: Final = "sweep"
@@ -45,7 +47,7 @@ class Writer:
     """Writes groups into one Ledger.
 
     Attributes:
-        ledger: what it ends up holding.
+        ledger: what it ends up holding; artifacts: the bytes behind it.
         entered: what became of every planned run, by Experience: the group and the run.
         turned_away: the Experiences that the Ledger did not take.
     """
@@ -54,7 +56,8 @@ class Writer:
         """Begin with an empty Ledger under pinned policies; `whole` enqueues every Experience."""
         self._policies, self._whole = policies, whole
         self._ticks = 0
-        self.ledger, runtime, artifacts = OpenLedger(), OpenRuntime(), HeldArtifacts({})
+        self.ledger, self.artifacts, runtime = OpenLedger(), HeldArtifacts({}), OpenRuntime()
+        artifacts = self.artifacts
         self.entered: dict[str, tuple[Group, PlannedRun]] = {}
         self.turned_away: set[str] = set()
         self._manifest: ArmManifest = material.manifest(requested=True)
@@ -74,6 +77,20 @@ class Writer:
         self._campaigns = _Leading(ports, policies, material.PROFILE, SPACE)
         self._distiller = KnowledgeDistiller(self.ledger, policies, self._clock)
 
+    def import_trials(self, body: RunBody, trials: Iterable[Trial]) -> None:
+        """Record finished trials of one Run of this namespace, whatever they come from, and distil them.
+
+        Raises:
+            IntegrityError: a step of the path failed, so that nothing can be said about the writer.
+        """
+        all_good(self._owner.apply([admission(body, [_SLOT])]))
+        made = [bundle_records(trial) for trial in trials]
+        keyed = [(f"trial/{records[-1].id}", records) for records in made]
+        all_good(
+            self._spine.direct([Append.direct(Transition.APPEND_EVIDENCE, key, records) for key, records in keyed])
+        )
+        self._learn({ExperienceId(records[-1].id) for records in made}, {body.id})
+
     def write(self, groups: Sequence[Group]) -> None:
         """Record the groups round by round, and distil after each.
 
@@ -87,10 +104,13 @@ class Writer:
     def _round(self, planned: Sequence[tuple[Group, PlannedRun]]) -> None:
         runs = self._admit(planned)
         fresh = self._append(planned, runs)
+        self._learn(fresh, {runs[key] for key in sorted(runs) if key[0] == SPACE})
+
+    def _learn(self, fresh: set[ExperienceId], sources: set[RunId]) -> None:
+        """Distil what is new, which is of these Runs."""
         snapshot_id = self._capture()
         view = self._distiller.view(snapshot_id)
         self._campaigns.chosen = fresh if self._whole else _leading(view, fresh)
-        sources = {runs[key] for key in sorted(runs) if key[0] == SPACE}
         for run_id in sorted(sources):
             _require_none(self._campaigns.ingest(run_id, _quiet))
         _require_none(self._campaigns.project(_quiet))

@@ -120,11 +120,15 @@ def _contract(group: Group, run: PlannedRun) -> EvaluationContract:
     return _contract_of(space_of(run), run.place.contract, kind, minimize=group.minimize, guarded=group.guarded)
 
 
+def contract_at(group: Group, place: Place) -> EvaluationContract:
+    """Return the contract of a place."""
+    kind = VerificationKind.RECOMPUTED
+    return _contract_of(SPACE, place.contract, kind, minimize=group.minimize, guarded=group.guarded)
+
+
 def comparability(group: Group, place: Place) -> str:
     """Return the digest by which a scope names the contract of a place."""
-    kind = VerificationKind.RECOMPUTED
-    contract = _contract_of(SPACE, place.contract, kind, minimize=group.minimize, guarded=group.guarded)
-    return contract.comparability_digest
+    return contract_at(group, place).comparability_digest
 
 
 @cache

@@ -6,7 +6,7 @@
 - `ranking`: the one rule that orders hits, and the unit of every score.
 - `framing`, `packed`: the bytes of an artifact and the texts inside it.
 - `artifact`: build an index, load it, search it.
-- `fusion`: join ranked lists by reciprocal rank.
+- `fusion`: join ranked lists, by reciprocal rank or by weighted shares of their scores.
 
 Not handled here: which documents are eligible, hard filters, abstention, diversity, budgets.
 """

@@ -1,8 +1,9 @@
 """The three candidate lists and their fusion (spec 8.2, stage 5).
 
 Rules kept here: only rows that passed the hard filters are scored; lexical and semantic lists are exact; the structured
-list orders by how closely a record is bound to this very task, then by grade and support; the lists are joined by exact
-reciprocal rank. A list that could not be made is left out, and the scale stays that of three lists.
+list orders by how closely a record is bound to this very task, then by grade and support, and its score falls with the
+place. The lists are joined exactly: by weighted shares where the policy gives weights, by reciprocal rank in version 1,
+which gives none. A list that could not be made is left out, and the scale stays that of three lists.
 """
 
 from __future__ import annotations
@@ -15,29 +16,44 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.index.fusion import FusedHit, K, fuse
-from memory.index.ranking import Rows
+from memory.index.fusion import FusedHit, K, ScoredList, combine, fuse
+from memory.index.ranking import SCORE_BITS, Hit, Rows
 from memory.recall.memory_index import MemoryIndex
+from policies.retrieval_policy import Fusion
 from records.values import ReasonCount
 
 SOURCES: Final = ("lexical", "provenance", "semantic")
 _BEST: Final = Fraction(len(SOURCES), K + 1)
+_ONE: Final = 1 << SCORE_BITS
+"""A cosine of 1, and the score of the first place of the structured list."""
+_PERMILLE: Final = 1000
+
+
+Scored = Sequence[tuple[str, int]]
+"""A list of (id, integer score), best first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The union of the lists, best first, and how many each list gave."""
+    """The union of the lists, best first, and how many each list gave; `best` is the highest score there can be."""
 
     hits: tuple[FusedHit, ...]
     counts: tuple[ReasonCount, ...]
+    best: Fraction
+
+    def relevance(self, hit: FusedHit) -> Fraction:
+        """Return the fused score as a share of being first in every list."""
+        return hit.score / self.best
 
 
-def relevance(hit: FusedHit) -> Fraction:
-    """Return the fused score as a share of being first in every list."""
-    return hit.score / _BEST
-
-
-def gather(index: MemoryIndex, rows: Rows, query: str, vector: NDArray[np.float32] | None, limit: int) -> Gathered:
+def gather(  # noqa: PLR0917  # what a search is about, then how it is made
+    index: MemoryIndex,
+    rows: Rows,
+    query: str,
+    vector: NDArray[np.float32] | None,
+    limit: int,
+    fusion: Fusion | None = None,
+) -> Gathered:
     """Return the candidates among `rows`.
 
     Args:
@@ -46,21 +62,47 @@ def gather(index: MemoryIndex, rows: Rows, query: str, vector: NDArray[np.float3
         query: the words of the request.
         vector: the query vector, float32, shape (d,); None where the embedder failed.
         limit: longest list.
+        fusion: what each list counts; None for reciprocal rank.
     """
-    lists: dict[str, Sequence[str]] = {
-        "lexical": [hit.id for hit in index.search.lexical(query, rows, limit=limit)],
+    lists: dict[str, Scored] = {
+        "lexical": scored(index.search.lexical(query, rows, limit=limit)),
         "provenance": _structured(index, rows, limit),
     }
     if vector is not None:
-        lists["semantic"] = [hit.id for hit in index.search.semantic(vector, rows, limit=limit)]
-    hits = fuse(lists)
-    return Gathered(hits, _counts(rows, lists, len(hits)))
+        lists["semantic"] = scored(index.search.semantic(vector, rows, limit=limit))
+    hits = join(lists, fusion)
+    return Gathered(hits, _counts(rows, lists, len(hits)), _BEST if fusion is None else Fraction(1))
 
 
-def _structured(index: MemoryIndex, rows: Rows, limit: int) -> list[str]:
-    return [index.search.ids[int(row)] for row in index.standing.foremost(rows, limit)]
+def join(lists: Mapping[str, Scored], fusion: Fusion | None) -> tuple[FusedHit, ...]:
+    """Return the union of lists named as `SOURCES`, best first: by shares, or by reciprocal rank without weights.
+
+    A lexical score is a share of the best one of its list, for BM25 has no scale of its own; a cosine reaches from the
+    policy's floor to 1, so that texts none of which is near count for nothing.
+    """
+    if fusion is None:
+        return fuse({name: [found for found, _ in hits] for name, hits in lists.items()})
+    lexical = lists.get("lexical", ())
+    floor = _ONE * fusion.semantic_floor // _PERMILLE
+    scales = {
+        "lexical": (0, lexical[0][1] if lexical else 0),
+        "provenance": (0, _ONE),
+        "semantic": (floor, _ONE - floor),
+    }
+    weights = {"lexical": fusion.lexical, "provenance": fusion.structured, "semantic": fusion.semantic}
+    return combine({name: ScoredList(hits, *scales[name]) for name, hits in lists.items()}, weights)
 
 
-def _counts(rows: Rows, lists: Mapping[str, Sequence[str]], union: int) -> tuple[ReasonCount, ...]:
+def scored(hits: Sequence[Hit]) -> Scored:
+    """Return hits as ids with scores."""
+    return [(hit.id, hit.score) for hit in hits]
+
+
+def _structured(index: MemoryIndex, rows: Rows, limit: int) -> Scored:
+    found = [index.search.ids[int(row)] for row in index.standing.foremost(rows, limit)]
+    return [(each, ((K + 1) << SCORE_BITS) // (K + place)) for place, each in enumerate(found, start=1)]
+
+
+def _counts(rows: Rows, lists: Mapping[str, Scored], union: int) -> tuple[ReasonCount, ...]:
     counted = {"eligible": int(rows.size), **{name: len(lists.get(name, ())) for name in SOURCES}, "union": union}
     return tuple(ReasonCount(reason=name, count=count) for name, count in counted.items())

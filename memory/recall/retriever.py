@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from memory.index.embedding import Embedder, require_semantic
 from memory.index.framing import Buffer
-from memory.recall.candidates import Gathered, gather, relevance
+from memory.recall.candidates import Gathered, gather
 from memory.recall.context import Admitted, Recall, Searched, compose_recall
 from memory.recall.document import query_text
 from memory.recall.loaded import (
@@ -232,7 +232,7 @@ class DecisionPointRetriever:
         eligible = any(each.rows.size for each in filtered.values())
         vector = self._vector(text, profile, vector_digest) if eligible else None
         gathered = {
-            kind: gather(index, filtered[kind].rows, text, vector, profile.candidate_limit)
+            kind: gather(index, filtered[kind].rows, text, vector, profile.candidate_limit, admitted.policy.fusion)
             for kind, index in indexes.items()
         }
         digest = None if vector is None else self._artifacts.publish(vector.astype("<f4").tobytes())
@@ -282,11 +282,15 @@ def _rank(
     lanes: Mapping[SourceKind, Gathered], sources: Mapping[tuple[SourceKind, str], Source], admitted: Admitted
 ) -> Ranking:
     """Carry out stages 6 and 7."""
-    found = [(sources[kind, hit.id], hit) for kind, gathered in lanes.items() for hit in gathered.hits]
+    found = [
+        (sources[kind, hit.id], gathered.relevance(hit), hit.ranks)
+        for kind, gathered in lanes.items()
+        for hit in gathered.hits
+    ]
     cited = admitted.profile.requires(RequiredFilter.CITATIONS)
     candidates = [
-        Candidate(record=source, relevance=relevance(hit), ranks=hit.ranks)
-        for source, hit in found
+        Candidate(record=source, relevance=relevance, ranks=ranks)
+        for source, relevance, ranks in found
         if not cited or is_cited(source)
     ]
     ranking = rank(candidates, admitted.profile, admitted.margin, admitted.request.max_items)

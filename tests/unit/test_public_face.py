@@ -19,7 +19,7 @@ GROUPS = {
     "knowledge": ("list", "show", "history", "why-not", "plot"),
     "distil": ("", "status", "dead-letters", "retry"),
     "procedures": ("list", "show", "trial", "compile", "execute"),
-    "evaluate": ("writer", "ideation"),
+    "evaluate": ("writer", "retrieval", "ideation"),
     "audit": ("keeps",),
     "runs": ("list", "show", "pause", "resume", "cancel", "fail", "budget"),
     "reference": ("add", "list", "show", "search", "context"),
