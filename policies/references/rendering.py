@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from policies.references.policy import ReferenceRendering
-from policies.rendering import quoted
+from policies.escaping import quoted
 from records.reference import ReferenceCard, SourceFacts
 
 RENDERER: Final = "vrm-references/1"

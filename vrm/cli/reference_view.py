@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from memory.reference.adding import Added, Addition
 from memory.reference.catalogue import StoredSource
 from memory.reference.search import ReferenceHit, References
+from policies.escaping import quoted
 from policies.references.rendering import UNKNOWN, licence_text
-from policies.rendering import quoted
 from records.reference import ReferenceCard, ReferenceContext, ReferenceIndexBuild, SourceFacts
 from vrm.cli.output import short, show_rows, show_title
 
