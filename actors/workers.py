@@ -92,6 +92,9 @@ class RetrieverReplicaActor:
             recall_input_id: which input.
             index: its index bytes, which are used in place; None to map them from the artifact store.
         """
+        return self._load(recall_input_id, index)
+
+    def _load(self, recall_input_id: RecallInputId, index: NDArray[np.uint8] | None) -> Readiness:
         self._standing = Readiness("loading", recall_input_id)
         known = self._retriever.load(recall_input_id, None if index is None else index.data)
         if isinstance(known, LoadedInput):
@@ -121,7 +124,7 @@ class RetrieverReplicaActor:
     def _input(self, request: RecallRequest) -> LoadedInput | UnusableInput:
         """Return the loaded input; one that was not handed over, as after a restart, is read from the store."""
         if request.recall_input_id not in self._loaded:
-            self.load(request.recall_input_id, None)
+            self._load(request.recall_input_id, None)
         return self._loaded[request.recall_input_id]
 
     def _keep(self, recall_input_id: RecallInputId, known: LoadedInput | UnusableInput) -> None:

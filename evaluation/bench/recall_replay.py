@@ -43,20 +43,19 @@ def measure_replay(scene: Scene, recalls: int, told: Told) -> dict[str, Any]:
     with scene.owners() as owners:
         requests = Requests(scene, owners)
         requests.admit(range(_APART, _APART + 1))  # the contract view is in the Ledger with it
-        first, second = (
-            _by_replica(replica.call, requests, recalls, lambda done, at=at: told(at * recalls + done, 4 * recalls))
-            for at, replica in enumerate(owners.retrievers.replicas[:2])
-        )
+        one, other = owners.retrievers.replicas[:2]
+        first = _by_replica(one.call, requests, recalls, lambda done: told(done, 4 * recalls))
+        second = _by_replica(other.call, requests, recalls, lambda done: told(recalls + done, 4 * recalls))
     threads = _by_process(scene, recalls)
     told(3 * recalls, 4 * recalls)
     rebuilt = _by_rebuild(scene, recalls)
     told(4 * recalls, 4 * recalls)
     again = {"another_replica": second, "other_threads": threads, "rebuilt_index": rebuilt}
-    same = [len({one, *others}) == 1 for one, *others in zip(first, *again.values(), strict=True)]
+    same = [len(set(answers)) == 1 for answers in zip(first, *again.values(), strict=True)]
     return {
         "replay_identical": sum(same) / recalls,
         "replay_identical_by": {
-            name: sum(one == other for one, other in zip(first, answers, strict=True)) / recalls
+            name: sum(left == right for left, right in zip(first, answers, strict=True)) / recalls
             for name, answers in again.items()
         },
         "replayed": recalls,

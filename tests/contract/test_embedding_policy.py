@@ -31,7 +31,7 @@ def make_model(folder: Path, seed: int) -> Path:
     import torch  # noqa: PLC0415  # seconds, which collecting tests need not take; the others likewise
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer  # noqa: PLC0415
-    from transformers import BertConfig, BertModel, BertTokenizerFast  # noqa: PLC0415
+    from transformers import BertConfig, BertModel, BertTokenizerFast  # type: ignore[attr-defined]  # noqa: PLC0415
 
     torch.manual_seed(seed)
     base = folder / "base"
