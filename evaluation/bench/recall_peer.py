@@ -22,9 +22,9 @@ from evaluation.bench.recall_requests import Scene, SpreadEmbedder, asked_of
 from memory.recall.candidates import gather
 from memory.recall.document import document_text, query_text
 from memory.recall.memory_index import MemoryIndex
-from policies.hard_filters import FilterQuestion, hard_filter
+from memory.recall.retriever import filter_question
+from policies.hard_filters import hard_filter
 from policies.retrieval_policy import retrieval_policy
-from records.decisions import DecisionIntent, RecallRequest
 from records.knowledge import MemoryRecord
 from store.database import Connection
 
@@ -54,10 +54,12 @@ def _compared(scene: Scene, peer: Connection, told: Callable[[int, int], None]) 
     asked = [asked_of(number, scene.composed.recall_input_id, scene.tasks) for number in range(_ASKED)]
     vectors = [embedder.embed([query_text(request)], kind="query")[0] for _, request in asked]
 
+    policy = retrieval_policy()
+
     def ours(at: int) -> None:
         intent, request = asked[at % _ASKED]
-        filtered = hard_filter(index.columns, _question(intent, request))
-        gather(index, filtered.rows, query_text(request), vectors[at % _ASKED], _LIMIT)
+        filtered = hard_filter(index.columns, filter_question(intent, request, policy))
+        gather(index, filtered.rows, query_text(request), vectors[at % _ASKED], _LIMIT, policy.fusion)
 
     def theirs(at: int) -> None:
         _, request = asked[at % _ASKED]
@@ -100,20 +102,3 @@ def _fill(scene: Scene, peer: Connection, index: MemoryIndex, told: Callable[[in
 
 def _literal(vector: NDArray[np.float32]) -> str:
     return "[" + ",".join(map(repr, vector.astype(float).tolist())) + "]"
-
-
-def _question(intent: DecisionIntent, request: RecallRequest) -> FilterQuestion:
-    policy = retrieval_policy()
-    profile = policy.require_profile(request.decision_point)
-    return FilterQuestion(
-        namespace=intent.namespace,
-        scope=request.scope,
-        metric=request.metric,
-        decision_point=request.decision_point,
-        catalog_digest=intent.catalog_digest,
-        prior_config=request.prior_config,
-        allowed_actions=request.allowed_actions,
-        dispositions=frozenset(profile.dispositions),
-        actions=frozenset(profile.actions),
-        private_visibilities=frozenset(policy.private_visibilities),
-    )

@@ -95,6 +95,28 @@ def tokenizer_name(tokenizer_id: str) -> str:
     return _RELEASE.sub("", tokenizer_id)
 
 
+def filter_question(intent: DecisionIntent, request: RecallRequest, policy: RetrievalPolicy) -> FilterQuestion:
+    """Return what every row is held against for a request, under the profile that the policy has for it."""
+    profile = policy.require_profile(request.decision_point)
+    return FilterQuestion(
+        namespace=intent.namespace,
+        scope=request.scope,
+        metric=request.metric,
+        points=frozenset(profile.points),
+        catalog_digest=intent.catalog_digest,
+        prior_config=request.prior_config,
+        allowed_actions=request.allowed_actions,
+        dispositions=frozenset(profile.dispositions),
+        actions=frozenset(profile.actions),
+        private_visibilities=frozenset(policy.private_visibilities),
+        filters=frozenset(each for each in RequiredFilter if profile.requires(each)),
+        own=(intent.run_id, intent.arm, intent.pair),
+        tools={each.tool: each.version for each in request.tools or ()},
+        situation=request.situation,
+        failure_signature=request.failure_signature,
+    )
+
+
 class DecisionPointRetriever:
     """Answers requests against loaded Recall Inputs, under one Retrieval Policy."""
 
@@ -226,7 +248,8 @@ class DecisionPointRetriever:
 
     def _search(self, admitted: Admitted, vector_digest: str | None) -> Searched:
         """Carry out stages 4 and 5, for each kind of source that the profile may show."""
-        profile, text, question = admitted.profile, query_text(admitted.request), self._question(admitted)
+        profile, text = admitted.profile, query_text(admitted.request)
+        question = filter_question(admitted.intent, admitted.request, admitted.policy)
         indexes = {kind: index for kind, index in admitted.loaded.lanes.items() if kind in profile.kinds}
         filtered = {kind: hard_filter(index.columns, question) for kind, index in indexes.items()}
         eligible = any(each.rows.size for each in filtered.values())
@@ -238,26 +261,6 @@ class DecisionPointRetriever:
         digest = None if vector is None else self._artifacts.publish(vector.astype("<f4").tobytes())
         refused = {kind: each.refused for kind, each in filtered.items()}
         return Searched(gathered, refused, digest, eligible, eligible and vector is None)
-
-    def _question(self, admitted: Admitted) -> FilterQuestion:
-        intent, request, profile = admitted.intent, admitted.request, admitted.profile
-        return FilterQuestion(
-            namespace=intent.namespace,
-            scope=request.scope,
-            metric=request.metric,
-            points=frozenset(profile.points),
-            catalog_digest=intent.catalog_digest,
-            prior_config=request.prior_config,
-            allowed_actions=request.allowed_actions,
-            dispositions=frozenset(profile.dispositions),
-            actions=frozenset(profile.actions),
-            private_visibilities=frozenset(admitted.policy.private_visibilities),
-            filters=frozenset(each for each in RequiredFilter if profile.requires(each)),
-            own=(intent.run_id, intent.arm, intent.pair),
-            tools={each.tool: each.version for each in request.tools or ()},
-            situation=request.situation,
-            failure_signature=request.failure_signature,
-        )
 
     def _vector(self, text: str, profile: RetrievalProfile, digest: str | None) -> Vector | None:
         """Return the query vector, or None where the embedder failed and the profile allows it."""

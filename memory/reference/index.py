@@ -138,7 +138,8 @@ def build_references(
     if not test_index:
         require_semantic(embedder.id)
     knowing = _Known(embedder, known or {}, progress)
-    search = build_index(documents_of(sources, artifacts), knowing)
+    documents = documents_of(sources, artifacts)
+    search = build_index(documents, knowing)
     vectors = pack_vectors(embedder.id, knowing.vectors, search.identity.dimensions)
     build = ReferenceIndexBuild(
         namespace=namespace,
@@ -148,7 +149,7 @@ def build_references(
         semantic=not embedder.id.startswith(NON_SEMANTIC),
         member_digest=search.members_digest,
         vector_digest=search.vector_digest,
-        document_count=len(search.members),
+        document_count=len(documents),
         members=members_of(sources),
         artifact=ArtifactRef(role="reference-index", sha256=search.digest, size_bytes=len(search.data)),
         vectors=ArtifactRef(role="reference-vectors", sha256=digest_bytes(vectors), size_bytes=len(vectors)),

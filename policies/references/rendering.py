@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from policies.references.policy import ReferenceRendering
 from policies.escaping import quoted
+from policies.references.policy import ReferenceRendering
 from records.reference import ReferenceCard, SourceFacts
 
 RENDERER: Final = "vrm-references/1"
