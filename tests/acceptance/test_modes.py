@@ -61,7 +61,7 @@ class Rollout:
     def found(self, model: type[Record], mode: str) -> list[Any]:
         """Return the records of a kind that the Runs of a mode have."""
         runs = self.runs(mode)
-        every = [each.load() for each in self.stores.ledger.find(model.kind.noun, NS)]
+        every: list[Any] = [each.load() for each in self.stores.ledger.find(model.kind.noun, NS)]
         return [each for each in every if each.run_id in runs]
 
     def runs(self, mode: str) -> set[str]:

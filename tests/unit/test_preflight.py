@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -179,17 +179,20 @@ DECIDED = OUTCOME.model_copy(
 )
 
 
+TRIED: Final[tuple[Attempt, Intervention, TrialProvenance]] = (ATTEMPT, DONE, SEEN)
+
+
 def test_another_legal_configuration_that_provenance_saw_is_changed() -> None:
-    check = manipulation_check(DECIDED, ATTEMPT, DONE, SEEN)
-    assert (check.result, check.config_digest, check.faults) == (ManipulationResult.CHANGED, ATTEMPT.config_digest, ())
+    check = manipulation_check(DECIDED, *TRIED)
+    assert (check.result, check.config_digest, check.faults) == (ManipulationResult.CHANGED, TRIED[0].config_digest, ())
 
 
 def test_the_same_configuration_under_a_new_name_has_no_effect() -> None:
-    same = DONE.model_copy(
-        update={"baseline_config_digest": DONE.config_digest, "manipulation": Manipulation.NO_EFFECT}
-    )
-    seen = SEEN.model_copy(update={"intervention_id": InterventionId(same.id)})
-    assert manipulation_check(DECIDED, ATTEMPT, same, seen).result is ManipulationResult.NO_EFFECT
+    attempt, done, seen = TRIED
+    changes = {"baseline_config_digest": done.config_digest, "manipulation": Manipulation.NO_EFFECT}
+    same = done.model_copy(update=changes)
+    seen = seen.model_copy(update={"intervention_id": InterventionId(same.id)})
+    assert manipulation_check(DECIDED, attempt, same, seen).result is ManipulationResult.NO_EFFECT
 
 
 @pytest.mark.parametrize(
