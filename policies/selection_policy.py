@@ -4,7 +4,7 @@ Rules kept here (spec 8.3, 12, VRM-L02, L05; docs/adr/0060):
 
 - the default admits active heads only; contested heads come in under a policy of their own that asks for them;
 - a record that has ended, superseded or retracted, is admitted by no policy at all;
-- rules and procedures are both selected by it; version 1 admits rules alone;
+- version 2 admits rules and procedures; version 1, under which earlier snapshots were frozen, admits rules alone;
 - nothing about retrieval or indexes is in it, so that neither can change the identity of a snapshot.
 """
 
@@ -18,7 +18,7 @@ from policies.lifecycle_policy import ENDED
 from policies.loading import Policy, packaged_policy
 from records.values import Disposition, Grade
 
-_VERSION: Final = "1"
+_VERSION: Final = "2"
 
 
 class SelectionPolicy(Policy):

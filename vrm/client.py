@@ -22,9 +22,11 @@ from memory.recall.validation import parse_request
 from memory.tokens import Tokenizer
 from policies.catalog import InterventionCatalog, load_catalog
 from policies.planner import allowed_action_digest, current_settings, open_actions
+from policies.procedures.drafting import situation_of
+from policies.procedures.policy import procedure_policy
 from policies.retrieval_policy import retrieval_policy, shipped_policies
 from records.canonical import domain_digest
-from records.decisions import BlockedProposal, Card, DecisionContractView, DecisionIntent, RecallRequest
+from records.decisions import AllowedTool, BlockedProposal, Card, DecisionContractView, DecisionIntent, RecallRequest
 from records.errors import AmbiguousIdError, NotFoundError
 from records.evidence import EvaluationContract
 from records.fields import require_namespace
@@ -54,12 +56,14 @@ class Question:
         config: knob values that differ from the catalog's defaults.
         text: what you would say in words; one more signal for ranking, never a filter.
         catalog: the Intervention Catalog that governs the decision.
+        point: the decision point, which says what may be shown: procedures at experiment_design and diagnosis.
     """
 
     task: Mapping[str, str]
     config: Mapping[str, object] = field(default_factory=dict)
     text: str = "Which one change helps most here?"
     catalog: str = CATALOG
+    point: DecisionPoint = DecisionPoint.INTERVENTION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,10 +194,11 @@ class Memory:
         self, catalog: InterventionCatalog, question: Question, intent: DecisionIntent, contract: EvaluationContract
     ) -> RecallRequest:
         config = catalog.effective_config(question.config)
+        procedures = question.point is not DecisionPoint.INTERVENTION  # an intervention is one change, and has none
         return RecallRequest(
             intent_id=IntentId(intent.id),
             recall_input_id=self._recall_input(),
-            decision_point=DecisionPoint.INTERVENTION,
+            decision_point=question.point,
             scope=MemoryScope(
                 task_scope_id=intent.task_scope_id,
                 evaluation_task_id=intent.evaluation_task_id,
@@ -212,6 +217,8 @@ class Memory:
             no_prior_observation_reason="asked_outside_a_run",
             allowed_actions=open_actions(catalog, config, frozenset()),
             query=question.text,
+            situation=situation_of(catalog.config_digest(config)) if procedures else None,
+            tools=_tools(catalog.domain) if procedures else None,
         )
 
     def _recall_input(self) -> RecallInputId:
@@ -229,6 +236,13 @@ class Memory:
             if same_domain and isinstance(view, DecisionContractView) and isinstance(loaded, EvaluationContract):
                 return view, loaded
         raise NotFoundError("contract", catalog.domain, "No decision was registered for this domain; run `vrm run`.")
+
+
+def _tools(domain: str) -> tuple[AllowedTool, ...]:
+    from vrm.mainjob.procedures import running_tools  # noqa: PLC0415  # brings everything that experiments need
+
+    running = running_tools(procedure_policy(), domain)
+    return tuple(AllowedTool(tool=tool, version=version) for tool, version in sorted(running.items()))
 
 
 def _answer(found: Recall | BlockedProposal) -> Answer:
@@ -266,7 +280,7 @@ def _intent(
     """Return an intent that is never admitted: it identifies the question, and no decision follows from it."""
     config = catalog.effective_config(question.config)
     policy = retrieval_policy().identity
-    digest = domain_digest("question", [dict(question.task), config, question.text])
+    digest = domain_digest("question", [dict(question.task), config, question.text, question.point])
     run_id = RunId.derive({"namespace": namespace, "question": digest})
     return DecisionIntent(
         namespace=namespace,
@@ -281,7 +295,7 @@ def _intent(
         task_scope_id=ids[0],
         research_context_digest=digest,
         contract_view_id=ids[1],
-        decision_point=DecisionPoint.INTERVENTION,
+        decision_point=question.point,
         decision_slot="question",
         artifact_kind="answer",
         catalog_digest=catalog.digest,

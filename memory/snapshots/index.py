@@ -8,7 +8,7 @@ so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,6 +39,9 @@ from records.procedures import ProcedureRecord
 from records.snapshots import IndexBuild, KnowledgeSnapshot
 from records.values import ArtifactRef, Disposition
 from store.ledger.port import LedgerReader
+
+BuildIndex = Callable[[LedgerReader, KnowledgeSnapshot, Embedder], tuple[IndexBuild, bytes]]
+"""Builds an index of a Knowledge Snapshot: its receipt and its bytes."""
 
 _READ_AT_ONCE: Final = 1000
 

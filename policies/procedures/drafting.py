@@ -95,6 +95,11 @@ class Group:
         return tool.steering if verified and primary.direction is Direction.MAXIMIZE else primary.name
 
 
+def situation_of(config_digest: str) -> str:
+    """Return the situation in which a configuration is in effect, as triggers and requests name it."""
+    return f"configuration:{config_digest}"
+
+
 def step_names(route: Route) -> tuple[str, ...]:
     """Return the names of the steps of a route, in order."""
     return tuple(f"step-{place}:{knob.name[:_WRITTEN]}" for place, knob in enumerate(route.changes, 1))
@@ -106,7 +111,7 @@ def trigger_of(group: Group, point: DecisionPoint) -> Trigger:
     towards = "raise" if metric.direction is Direction.MAXIMIZE else "lower"
     return Trigger(
         decision_point=point,
-        situation=f"configuration:{group.route.configs[0]}",
+        situation=situation_of(group.route.configs[0]),
         goal=f"{towards}:{metric.name[:_WRITTEN]}",
         metric=metric,
     )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from records.errors import InvalidInputError
+from records.values import DecisionPoint
 from vrm.cli.output import AsJson, Namespace, command, show_json
 from vrm.cli.values import knob_value, pairs
 from vrm.home import DEFAULT_NAMESPACE
@@ -21,11 +22,15 @@ Request = Annotated[
 Intent = Annotated[str | None, typer.Option(help="The Decision Intent of the request, or a beginning of its id.")]
 
 
+Point = Annotated[DecisionPoint, typer.Option(help="The decision point; it says what may be shown.")]
+
+
 @command
 def recall(  # noqa: PLR0917  # typer makes options of all but the first
     text: Annotated[str, typer.Argument(help="The question in words; it ranks, it filters nothing.")] = "",
     task: Task = [],  # noqa: B006  # typer copies it
     knobs: Set = [],  # noqa: B006  # as above
+    point: Point = DecisionPoint.INTERVENTION,
     request: Request = None,
     intent: Intent = None,
     namespace: Namespace = DEFAULT_NAMESPACE,
@@ -40,6 +45,7 @@ def recall(  # noqa: PLR0917  # typer makes options of all but the first
       vrm recall --task problem_type=binary --task class_balance=imbalanced \\
                  --task size_band=small --task feature_kinds=numeric
       vrm recall "imbalanced classes" --task problem_type=binary ... --set scaler=standard --json
+      vrm recall "a workflow that helps" --point experiment_design --task problem_type=binary ...
       vrm recall --request request.json --intent 3f9a2c1b --json
     """  # noqa: D301  # \b is an instruction to the help formatter, not an escape
     import vrm  # noqa: PLC0415  # brings the drivers along
@@ -50,6 +56,7 @@ def recall(  # noqa: PLR0917  # typer makes options of all but the first
         task={name: str(value) for name, value in pairs("--task", task).items()},
         config={name: knob_value(value) for name, value in pairs("--set", knobs).items()},
         text=text or "Which one change helps most here?",
+        point=point,
     )
     with vrm.connect(namespace) as memory:
         if request is not None and intent is not None:

@@ -11,10 +11,10 @@ from actors.settings import now
 from memory.campaigns import Failure
 from memory.distillation.pinned import packaged
 from memory.leases import completion
-from memory.recall.memory_index import MEMORY_INDEX
+from memory.recall.memory_index import MEMORY_INDEX, PROCEDURE_INDEX
 from memory.snapshots.evidence import EvidenceSnapshotBuilder, FreezeEvidence, capture_key
 from memory.snapshots.failures import failure_key, index_failure
-from memory.snapshots.index import build_index, index_key
+from memory.snapshots.index import BuildIndex, build_index, build_procedure_index, index_key
 from memory.snapshots.knowledge import KnowledgeSnapshotBuilder, knowledge_key
 from memory.snapshots.recall_input import RecallInputSnapshotBuilder, recall_input_key
 from memory.trace.costs import Component
@@ -232,11 +232,14 @@ def recall_input(job: Job) -> RecallInputId:
         job.append(Transition.FREEZE_KNOWLEDGE, knowledge_key(snapshot), snapshot)
         advance(1)
         with job.meter.measured(Component.INDEX_BUILD, str(snapshot.id)) as spent:
-            build, data = _indexed(job, snapshot)
-            spent.items = 1
-        job.append(Transition.INDEX_RECEIPT, index_key(build), build)
+            rules, data = _indexed(job, snapshot, build_index, MEMORY_INDEX)
+            procedures, _ = _indexed(job, snapshot, build_procedure_index, PROCEDURE_INDEX)
+            spent.items = 2
+        builds = [rules, *([procedures] if procedures.document_count else [])]
+        for build in builds:
+            job.append(Transition.INDEX_RECEIPT, index_key(build), build)
         advance(1)
-        composed = RecallInputSnapshotBuilder(retrieval_policy()).compose(snapshot, [build])
+        composed = RecallInputSnapshotBuilder(retrieval_policy()).compose(snapshot, builds)
         job.append(Transition.COMPOSE_RECALL_INPUT, recall_input_key(composed), composed)
         advance(1)
         job.owners.retrievers.load(RecallInputId(composed.id), data)
@@ -244,14 +247,14 @@ def recall_input(job: Job) -> RecallInputId:
     return RecallInputId(composed.id)
 
 
-def _indexed(job: Job, snapshot: KnowledgeSnapshot) -> tuple[IndexBuild, bytes]:
-    """Return the published index of a snapshot's rules; where it fails, a receipt says so before the error goes on."""
+def _indexed(job: Job, snapshot: KnowledgeSnapshot, build: BuildIndex, schema: str) -> tuple[IndexBuild, bytes]:
+    """Return a published index of a snapshot; where it fails, a receipt says so before the error goes on."""
     embedder = job.owners.embedder
     try:
-        build, data = build_index(job.stores.ledger, snapshot, embedder)
+        made, data = build(job.stores.ledger, snapshot, embedder)
         job.stores.artifacts.publish(data)
     except VrmError as error:
-        failure = index_failure(snapshot, None, MEMORY_INDEX, embedder, error=error, now=now())
+        failure = index_failure(snapshot, None, schema, embedder, error=error, now=now())
         job.append(Transition.INDEX_RECEIPT, failure_key(failure), failure)
         raise
-    return build, data
+    return made, data
