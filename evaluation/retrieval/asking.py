@@ -126,7 +126,7 @@ class Asker:
     def ask_one(self, question: Question, number: int) -> Answer:
         """Admit one question as decision `number` of this policy's Run, and answer it."""
         view = _view(question, self._space)
-        intent = _intent(question, self._space, view, f"{self._policy.identity.digest}/{self.recall_input_id}", number)
+        intent = _intent(question, self._space, view, f"{self.recall_input_id}/{question.name}", number)
         self._appender.direct(Transition.APPEND_EVIDENCE, f"contract/{question.contract.id}", question.contract)
         self._appender.granted(Transition.APPEND_INTENT, Authority.ADMISSION, view, intent)
         request = _request(question, intent, self.recall_input_id)

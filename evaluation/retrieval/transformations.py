@@ -181,7 +181,7 @@ PLANTED: Final = (
 
 def planted_row(clean: Clean, base: Mapping[str, Any], transformation: Transformation) -> dict[str, Any]:
     """Ask again after planting, and return the row as JSON values; `base` are the clean figures."""
-    planter = Planter(clean.ledger)
+    planter = Planter(clean.ledger, clean.namespace)
     made = planter.plant(transformation.plan(clean))
     tempting = {str(record.id) for record in made} if transformation.tempts else set()
     answers = clean.ask(planter.ledger)
@@ -214,8 +214,8 @@ def blocked_rows(clean: Clean, other_model: Embedder) -> Iterator[dict[str, Any]
         "damaged_index": ("blocked_corrupt_input", "One byte of the index differs.", {"damaged": True}),
     }  # fmt: skip
     for name, (reason, meaning, parts) in drifts.items():
-        yield blocked_row(name, meaning, clean.ask(Planter(clean.ledger).ledger, **parts), reason)
-    planter = Planter(clean.ledger)
+        yield blocked_row(name, meaning, clean.ask(Planter(clean.ledger, clean.namespace).ledger, **parts), reason)
+    planter = Planter(clean.ledger, clean.namespace)
     planter.plant(private(clean))
     meaning = (private.__doc__ or "").strip()
     yield blocked_row("private_canary", meaning, clean.ask(planter.ledger), "blocked_private_exposure")

@@ -34,7 +34,7 @@ _NAME: Final = "prompt_injection"
 
 def injected_row(clean: Clean, before: Sequence[Answer]) -> dict[str, Any]:
     """Ask again with payloads in the rules, and return the row as JSON values; `before` are the clean answers."""
-    planter = Planter(clean.ledger)
+    planter = Planter(clean.ledger, clean.namespace)
     made = planter.plant(_cases(clean))
     after = clean.ask(planter.ledger)
     carriers = {str(record.id) for record in made}

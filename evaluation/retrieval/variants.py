@@ -70,16 +70,22 @@ def scaled(effect: EffectEstimate, factor: float) -> EffectEstimate:
 class Planter:
     """Plants rules into a copy of a Ledger, each with its candidate and its events."""
 
-    def __init__(self, ledger: OpenLedger) -> None:
+    def __init__(self, ledger: OpenLedger, namespace: str) -> None:
         """Copy a Ledger; what it holds stays as it is."""
         self.ledger = OpenLedger()
         self.ledger.begin_with(ledger.content)
         self._appender = Appender(self.ledger)
+        self._space = namespace
         self._snapshots: dict[str, EvidenceSnapshotId] = {}
 
     def plant(self, standing: Iterable[Standing]) -> list[MemoryRecord]:
         """Append rules with candidates and events; return them as they are stored."""
-        stored = [self._records(each) for each in standing]
+        taken, fresh = set(self.ledger.variant_heads(self._space)), list[Standing]()
+        for each in standing:  # two rules may have become one claim by what was changed; the first one stands for both
+            if each.record.scope_variant_id not in taken:
+                taken.add(str(each.record.scope_variant_id))
+                fresh.append(each)
+        stored = [self._records(each) for each in fresh]
         for start in range(0, len(stored), _A_COMMIT):
             part = stored[start : start + _A_COMMIT]
             rounds = max((len(events) for _, _, events in part), default=0)
