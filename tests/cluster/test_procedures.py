@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,21 +13,24 @@ from memory.procedures.reading import StoredProcedure, executions, read_procedur
 from policies.catalog import load_catalog
 from policies.procedures.execution import Status
 from policies.procedures.policy import procedure_policy
+from records.cards import ProcedureCard
 from records.errors import ProcedureBlockedError
 from records.evidence import Corpus, Experience, VerifiedEvidenceBundle
 from records.outcomes import DecisionStatus, TerminalReason
 from records.states import Machine, Phase
+from records.values import DecisionPoint
 from store.server import DatabaseUrls
 from tests.cluster.installation import Installation
 from tests.support.stores import fresh_namespace
 from vrm.bootstrap import Stores
+from vrm.client import Memory, Question
 from vrm.domain import CATALOG
 from vrm.home import Home
 from vrm.mainjob import steps
 from vrm.mainjob.job import Job, pinned_policies
 from vrm.mainjob.plan import SMALL, Round
 from vrm.mainjob.procedures import SLOT, ProcedureExecution, Study, run_study, running_tools
-from vrm.mainjob.tabular import contract_of
+from vrm.mainjob.tabular import contract_of, identity_of
 
 STUDY = Study(
     changes=(("scaler", "standard"), ("class_weight", "balanced")),
@@ -148,3 +152,20 @@ def _require_verified(job: Job, runs: Any) -> None:
         assert isinstance(bundle, VerifiedEvidenceBundle)
         assert bundle.verification.valid
         assert bundle.verification.verification_kind.value == "recomputed"
+
+
+def test_a_procedure_is_recalled_where_its_configuration_is_in_effect(job: Job, compiled: StoredProcedure) -> None:
+    """Real index, real model, real replicas: shown at experiment_design, at no intervention, nowhere else (spec 12)."""
+    steps.recall_input(job)
+    execution(job).execute(compiled, HELD_OUT, seed=20_000)  # registers the contract as decisions see it
+    memory = Memory(job.stores, job.owners, job.namespace)
+    attributes = identity_of(HELD_OUT, load_catalog(CATALOG).domain).attributes
+    asked = Question(task=attributes, text="Which workflow helps?", point=DecisionPoint.EXPERIMENT_DESIGN)
+    answer = memory.recall(asked)
+    (card,) = [card for card in answer.cards if isinstance(card, ProcedureCard)]
+    assert card.memory_id == compiled.record.id
+    assert "step-1:scaler" in answer.rendered
+    there = memory.recall(replace(asked, config={"scaler": "standard"}))
+    assert not any(isinstance(card, ProcedureCard) for card in there.cards)
+    change = memory.recall(replace(asked, point=DecisionPoint.INTERVENTION))
+    assert not any(isinstance(card, ProcedureCard) for card in change.cards)

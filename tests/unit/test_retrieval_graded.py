@@ -5,17 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from evaluation.retrieval.evaluate import SCIFACT
 from evaluation.retrieval.graded import DEVELOPMENT, REPORT, half_of, read_graded
 from evaluation.retrieval.measures import mean_of, ndcg, precision, recall, share_of
 from evaluation.retrieval.sources import report_graded, search_graded
 from evaluation.retrieval.vectors import KeptVectors
-from memory.index.embedding import HashEmbedder
+from memory.index.embedding import HashEmbedder, TextKind
 from policies.retrieval_policy import Fusion
 from records.errors import InvalidInputError
 
@@ -79,9 +81,9 @@ class _Noise:
 
     id, dimensions = "noise", 384
 
-    def embed(self, texts: list[str], *, kind: str = "passage") -> np.ndarray:  # type: ignore[type-arg]
+    def embed(self, texts: Sequence[str], *, kind: TextKind = "passage") -> NDArray[np.float32]:
         drawn = np.random.default_rng([len(texts), len(kind)]).normal(size=(len(texts), self.dimensions))
-        return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+        return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True), dtype=np.float32)
 
 
 @pytest.mark.parametrize(
@@ -138,5 +140,5 @@ class _Silent:
     def __init__(self, model: HashEmbedder) -> None:
         self.id, self.dimensions = model.id, model.dimensions
 
-    def embed(self, texts: list[str], *, kind: str = "passage") -> np.ndarray:  # type: ignore[type-arg]
+    def embed(self, texts: Sequence[str], *, kind: TextKind = "passage") -> NDArray[np.float32]:
         raise AssertionError((texts, kind))
