@@ -130,9 +130,8 @@ class Asker:
         self._appender.direct(Transition.APPEND_EVIDENCE, f"contract/{question.contract.id}", question.contract)
         self._appender.granted(Transition.APPEND_INTENT, Authority.ADMISSION, view, intent)
         request = _request(question, intent, self.recall_input_id)
-        self._retriever.gathered = None
         found = self._retriever.propose(intent, request, self._loaded, now=NOW)
-        gathered = self._retriever.gathered
+        gathered = self._retriever.take()
         candidates = () if gathered is None else tuple(hit.id for hit in gathered.hits)
         cards = [str(item.memory_id) for item in found.context.items] if isinstance(found, Recall) else []
         return Answer(question, found, self._records(candidates), gathered, self._records(cards))
@@ -193,15 +192,16 @@ class Appender:
 class _Watched(DecisionPointRetriever):
     """A retriever that remembers the candidates of its last answer."""
 
-    gathered: Gathered | None
+    _gathered: Gathered | None = None
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.gathered = None
+    def take(self) -> Gathered | None:
+        """Return the candidates of the last answer, once; None where none were looked for."""
+        taken, self._gathered = self._gathered, None
+        return taken
 
     def _search(self, admitted: Admitted, vector_digest: str | None) -> Searched:
         found = super()._search(admitted, vector_digest)
-        self.gathered = found.lanes.get(SourceKind.SEMANTIC)
+        self._gathered = found.lanes.get(SourceKind.SEMANTIC)
         return found
 
 
