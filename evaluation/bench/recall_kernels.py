@@ -29,7 +29,7 @@ from evaluation.bench.measuring import (
 )
 from evaluation.bench.server import Bench, throwaway
 from memory.index.embedding import NON_SEMANTIC, HashEmbedder, SentenceTransformerEmbedder
-from memory.index.lexical import K1, B, words
+from memory.index.lexical import K1, B, terms
 from memory.recall.context import Recall
 from memory.recall.document import document_text
 from memory.recall.loaded import LoadedInput
@@ -113,7 +113,7 @@ class _Run:
         self._vectors = embedder.embed(self._queries, kind="query")
         self._bytes = np.ones(self._index.size * embedder.dimensions // 8, dtype=np.uint64)
         self._library = bm25s.BM25(k1=K1, b=B, method="lucene")
-        self._library.index([words(text) for text in self.texts], show_progress=False)
+        self._library.index([terms(text) for text in self.texts], show_progress=False)
 
     def alternatives(self) -> list[Alternative]:
         limit = min(LIMIT, self._index.size)
@@ -138,7 +138,7 @@ class _Run:
         self._index.lexical(self._queries[number % _QUERIES], limit=LIMIT)
 
     def _bm25s(self, number: int, limit: int) -> None:
-        query = [words(self._queries[number % _QUERIES])]
+        query = [terms(self._queries[number % _QUERIES])]
         self._library.retrieve(query, k=limit, show_progress=False)
 
     def _propose(self, _number: int) -> None:

@@ -22,7 +22,7 @@ from evaluation.retrieval.graded import DEVELOPMENT, REPORT, GradedSet, half_of
 from evaluation.retrieval.measures import mean_of, ndcg
 from memory.index.artifact import IndexDocument, LoadedIndex, build_index
 from memory.index.embedding import Embedder
-from memory.index.lexical import K1, B, words
+from memory.index.lexical import K1, B, terms
 from memory.recall.candidates import Scored, join, scored
 from policies.retrieval_policy import Fusion
 
@@ -83,12 +83,12 @@ def _beside_ours(graded: GradedSet, embedder: Embedder) -> dict[str, dict[str, l
     """Return what bm25s and a float32 matrix find, for each query."""
     ids = sorted(graded.documents)
     library = bm25s.BM25(k1=K1, b=B, method="lucene")
-    library.index([words(graded.documents[each]) for each in ids], show_progress=False)
+    library.index([terms(graded.documents[each]) for each in ids], show_progress=False)
     matrix = embedder.embed([graded.documents[each] for each in ids])
     vectors = embedder.embed(list(graded.queries.values()), kind="query")
     pairs = list(enumerate(graded.queries.items()))
     return {
-        "bm25s": {query: _best(ids, library.get_scores(words(text)), above=0.0) for _, (query, text) in pairs},
+        "bm25s": {query: _best(ids, library.get_scores(terms(text)), above=0.0) for _, (query, text) in pairs},
         "float32_cosine": {query: _best(ids, matrix @ vectors[place]) for place, (query, _) in pairs},
     }
 

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memory.index.embedding import Embedder
 from memory.index.framing import Buffer, Frame, pack, unpack, view_of
-from memory.index.lexical import LEXICAL_VERSION, WORDS_VERSION, Postings, PostingsBuilder
+from memory.index.lexical import LEXICAL_VERSION, TERM_RULES, TERMS_VERSION, Postings, PostingsBuilder
 from memory.index.packed import PackedTexts
 from memory.index.ranking import SCORE_BITS, Hit, Rows, best, select_rows
 from memory.index.vectors import LEVELS, MULTIPLIER_BITS, Quantised, nearest, quantise
@@ -66,7 +66,7 @@ class IndexIdentity(BaseModel):
     build_tool: str = BUILD_TOOL
     lexical_adapter: str = LEXICAL_VERSION
     semantic_adapter: str = SEMANTIC_VERSION
-    words: str = WORDS_VERSION
+    words: str = TERMS_VERSION
     embedder_id: str
     dimensions: int = Field(gt=0)
 
@@ -121,12 +121,17 @@ def build_index(documents: Iterable[IndexDocument], embedder: Embedder) -> Index
 class IndexBuilder:
     """Takes documents one by one, in any order."""
 
-    def __init__(self, embedder: Embedder) -> None:
-        """Begin without documents; `embedder` is asked for some texts at a time."""
-        self._embedder = embedder
+    def __init__(self, embedder: Embedder, *, rule: str = TERMS_VERSION) -> None:
+        """Begin without documents.
+
+        Args:
+            embedder: is asked for some texts at a time.
+            rule: which of `TERM_RULES` splits texts.
+        """
+        self._embedder, self._rule = embedder, rule
         self._ids: list[str] = []
         self._digests = bytearray()
-        self._postings = PostingsBuilder()
+        self._postings = PostingsBuilder(rule)
         self._waiting: list[str] = []
         self._vectors: list[Quantised] = []
 
@@ -165,7 +170,7 @@ class IndexBuilder:
         rows = np.empty_like(order)
         rows[order] = np.arange(order.size)
         digests = np.frombuffer(bytes(self._digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES)[order]
-        identity = IndexIdentity(embedder_id=self._embedder.id, dimensions=self._embedder.dimensions)
+        identity = IndexIdentity(embedder_id=self._embedder.id, dimensions=self._embedder.dimensions, words=self._rule)
         codes, multipliers = (np.concatenate(groups)[order] for groups in zip(*self._vectors, strict=True))
         self._vectors.clear()
         quantised = Quantised(codes, multipliers)
@@ -201,7 +206,12 @@ class LoadedIndex:
         self._texts: NDArray[np.uint8] = parts["text_digests"]
         terms = PackedTexts(parts["terms"], parts["term_starts"])
         self._postings = Postings(
-            terms, parts["posting_starts"], parts["posting_rows"], parts["posting_impacts"], self._meta.size
+            terms,
+            parts["posting_starts"],
+            parts["posting_rows"],
+            parts["posting_impacts"],
+            self._meta.size,
+            self._meta.identity.words,
         )
         self._quantised = Quantised(parts["codes"], parts["multipliers"])
         self._check()
@@ -365,9 +375,11 @@ def _read_meta(frame: Frame) -> _Meta:
         meta = _Meta.model_validate(frame.meta)
     except ValidationError as error:
         raise IntegrityError("index.meta", str(error), _REBUILD) from error
-    ours = IndexIdentity(embedder_id=meta.identity.embedder_id, dimensions=meta.identity.dimensions)
+    theirs = meta.identity
+    words = theirs.words if theirs.words in TERM_RULES else TERMS_VERSION
+    ours = IndexIdentity(embedder_id=theirs.embedder_id, dimensions=theirs.dimensions, words=words)
     for field, value in ours.model_dump().items():
-        met = getattr(meta.identity, field)
+        met = getattr(theirs, field)
         if met != value:
             raise IntegrityError(f"index.identity.{field}", met, f"{value} is read here. {_REBUILD}")
     return meta

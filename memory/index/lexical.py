@@ -6,6 +6,9 @@ Rules kept here:
   as a whole and, where it has several parts between dots and underscores, each part is a word besides
   (`clf.class_weight` gives `clf.class_weight`, `clf`, `class`, `weight`). `WORDS_VERSION` names the rule and the
   Unicode release that it used;
+- terms of an index: these words, those of letters alone by their English stems (Snowball, Porter 2001), so that
+  `improves` meets `improved`; names, numbers and joined words stay as they are. `TERMS_VERSION` names the rule. An
+  index made of words as they are, which earlier releases built, goes on being searched by that rule;
 - BM25 in the form of Lucene: idf = ln(1 + (N - df + 1/2) / (df + 1/2)), and tf / (tf + k1 (1 - b + b dl / avgdl)), with
   k1 = 1.5 and b = 0.75 (Robertson and Zaragoza 2009; the factor k1 + 1 changes no order and is left out);
 - statistics cover every document of the index, whatever rows a query may see;
@@ -25,13 +28,14 @@ import re
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
+import Stemmer
 from numpy.typing import NDArray
 
 from memory.index.packed import PackedTexts
@@ -40,6 +44,7 @@ from memory.index.ranking import SCORE_BITS, Rows
 K1: Final = 1.5
 B: Final = 0.75
 WORDS_VERSION: Final = f"vrm-words/1+unicode-{unicodedata.unidata_version}"
+TERMS_VERSION: Final = f"vrm-terms/2+snowball-{Stemmer.version()}+unicode-{unicodedata.unidata_version}"
 LEXICAL_VERSION: Final = f"bm25-lucene-int/1+k1={K1}+b={B}+bits={SCORE_BITS}"
 _WORD: Final = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\.?\w)|\w+(?:\.\w+)*")
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -60,6 +65,21 @@ def _words_of_line(line: str) -> tuple[str, ...]:
     """Return the words of a line; documents and requests share many lines, and neither a word nor a fold spans two."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", line).lower())
     return tuple(word for match in _WORD.finditer(folded) for word in _split(match.group()))
+
+
+def terms(text: str) -> list[str]:
+    """Return the terms of `text` in order of appearance, repeats kept."""
+    return [term for line in text.split("\n") for term in _terms_of_line(line)]
+
+
+@lru_cache(maxsize=4096)
+def _terms_of_line(line: str) -> tuple[str, ...]:
+    stemmer = Stemmer.Stemmer("english")  # one holds a state, so threads share none
+    return tuple(stemmer.stemWord(word) if word.isalpha() else word for word in _words_of_line(line))
+
+
+TERM_RULES: Final[Mapping[str, Callable[[str], list[str]]]] = {TERMS_VERSION: terms, WORDS_VERSION: words}
+"""How a text is split for an index, by the name that its identity has."""
 
 
 def _split(found: str) -> Iterable[str]:
@@ -98,6 +118,7 @@ class Postings:
         rows: int32, shape (postings,): row numbers, ascending within a word.
         impacts: int32, shape (postings,): BM25 impacts in steps of 2^-20.
         size: number of documents.
+        rule: which of `TERM_RULES` splits a query as the documents were split.
     """
 
     terms: PackedTexts
@@ -105,6 +126,7 @@ class Postings:
     rows: NDArray[np.int32]
     impacts: NDArray[np.int32]
     size: int
+    rule: str = TERMS_VERSION
 
     @staticmethod
     def build(texts: Sequence[str]) -> Postings:
@@ -170,7 +192,7 @@ class Postings:
 
     def _asked(self, query: str) -> list[_Asked]:
         found = []
-        for term, times in Counter(words(query)).items():
+        for term, times in Counter(TERM_RULES[self.rule](query)).items():
             at = self.terms.find(term)
             part = slice(0, 0) if at is None else slice(int(self.starts[at]), int(self.starts[at + 1]))
             if at is not None and part.start < part.stop:
@@ -181,14 +203,15 @@ class Postings:
 class PostingsBuilder:
     """Takes documents one by one and keeps numbers only: which words, how often."""
 
-    def __init__(self) -> None:
-        """Begin without documents."""
+    def __init__(self, rule: str = TERMS_VERSION) -> None:
+        """Begin without documents; `rule` is one of `TERM_RULES`."""
+        self._rule = rule
         self._numbers: dict[str, int] = {}  # of words, in order of appearance
         self._words, self._times, self._distinct, self._lengths = array("i"), array("i"), array("i"), array("q")
 
     def add(self, text: str) -> None:
         """Take the next document."""
-        counts = Counter(words(text))
+        counts = Counter(TERM_RULES[self._rule](text))
         numbers = self._numbers
         self._words.extend(numbers.setdefault(word, len(numbers)) for word in counts)
         self._times.extend(counts.values())
@@ -203,19 +226,19 @@ class PostingsBuilder:
         """
         size = len(self._lengths)
         rows = np.arange(size) if rows is None else rows
-        terms = sorted(self._numbers)
-        ranks = np.empty(len(terms), dtype=np.int32)
-        ranks[[self._numbers[term] for term in terms]] = np.arange(len(terms), dtype=np.int32)
+        ordered = sorted(self._numbers)
+        ranks = np.empty(len(ordered), dtype=np.int32)
+        ranks[[self._numbers[term] for term in ordered]] = np.arange(len(ordered), dtype=np.int32)
         found = ranks[np.array(self._words, dtype=np.int32)]
         where = np.repeat(rows.astype(np.int32), np.array(self._distinct, dtype=np.int64))
         order = np.lexsort((where, found))
         found, where = found[order], where[order]
-        starts = np.zeros(len(terms) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(found, minlength=len(terms)), out=starts[1:])
+        starts = np.zeros(len(ordered) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(found, minlength=len(ordered)), out=starts[1:])
         lengths = np.empty(size, dtype=np.int64)
         lengths[rows] = np.array(self._lengths, dtype=np.int64)
         impacts = _impacts(found, where, np.array(self._times, dtype=np.int32)[order], lengths, np.diff(starts))
-        return Postings(PackedTexts.pack(terms), starts, where, impacts, size)
+        return Postings(PackedTexts.pack(ordered), starts, where, impacts, size, self._rule)
 
 
 def _matched(rows: Rows, sums: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:

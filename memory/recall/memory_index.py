@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from memory.index.artifact import IndexArtifact, IndexBuilder, IndexDocument, IndexIdentity, LoadedIndex
 from memory.index.embedding import Embedder
 from memory.index.framing import Buffer, Frame, pack, unpack
+from memory.index.lexical import TERMS_VERSION
 from memory.index.packed import PackedTexts
 from memory.index.ranking import Rows, contenders
 from memory.recall.document import DOCUMENT_RULE, EPISODE_RULE, PROCEDURE_RULE
@@ -171,10 +172,10 @@ def memory_row(record: MemoryRecord, disposition: Disposition) -> IndexRow:
 class MemoryIndexBuilder:
     """Takes the rows of an index of a schema one by one, in the order of their ids."""
 
-    def __init__(self, schema: str, embedder: Embedder) -> None:
-        """Begin without rows; `schema` is one of `SCHEMAS`."""
+    def __init__(self, schema: str, embedder: Embedder, *, rule: str = TERMS_VERSION) -> None:
+        """Begin without rows; `schema` is one of `SCHEMAS`, `rule` one of `TERM_RULES`."""
         self._schema = schema
-        self._search = IndexBuilder(embedder)
+        self._search = IndexBuilder(embedder, rule=rule)
         self._columns = {name: ColumnBuilder() for name in SCHEMAS[schema][1]}
         self._standing = {name: array("q") for name in _STANDING}
         self._digests = bytearray()

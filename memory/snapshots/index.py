@@ -15,6 +15,7 @@ from typing import Final
 from memory.evidence import resolve_bundles
 from memory.index.artifact import IndexDocument
 from memory.index.embedding import NON_SEMANTIC, Embedder, require_semantic
+from memory.index.lexical import TERMS_VERSION
 from memory.recall.document import document_text, episode_text, procedure_text
 from memory.recall.memory_index import (
     EPISODE_INDEX,
@@ -57,7 +58,12 @@ class _Document:
 
 @indexing
 def build_index(
-    reader: LedgerReader, snapshot: KnowledgeSnapshot, embedder: Embedder, *, test_index: bool = False
+    reader: LedgerReader,
+    snapshot: KnowledgeSnapshot,
+    embedder: Embedder,
+    *,
+    test_index: bool = False,
+    rule: str = TERMS_VERSION,
 ) -> tuple[IndexBuild, bytes]:
     """Return the receipt of the index of a snapshot's rules and its bytes.
 
@@ -68,6 +74,7 @@ def build_index(
         snapshot: what is indexed; it may be empty.
         embedder: turns the members' texts into vectors.
         test_index: allow vectors without meaning; for tests only.
+        rule: how texts are split, one of `TERM_RULES`; another than the newest to build again what was built so.
 
     Raises:
         InvalidInputError: the embedder has no meaning and `test_index` is not set.
@@ -79,7 +86,7 @@ def build_index(
         for record, disposition in _members(reader, snapshot)
         if isinstance(record, MemoryRecord)
     )
-    return _built(MEMORY_INDEX, snapshot, None, documents, embedder, test_index=test_index)
+    return _built((MEMORY_INDEX, rule), snapshot, None, documents, embedder, test_index=test_index)
 
 
 @indexing
@@ -92,7 +99,7 @@ def build_procedure_index(
         for record, disposition in _members(reader, snapshot)
         if isinstance(record, ProcedureRecord)
     )
-    return _built(PROCEDURE_INDEX, snapshot, None, documents, embedder, test_index=test_index)
+    return _built((PROCEDURE_INDEX, TERMS_VERSION), snapshot, None, documents, embedder, test_index=test_index)
 
 
 @indexing
@@ -110,7 +117,7 @@ def build_episode_index(
     """
     episodes = sorted(episodes_of(reader, evidence), key=lambda episode: episode.id)
     documents = (_Document(each.id, episode_text(each), _episode_row(each)) for each in episodes)
-    return _built(EPISODE_INDEX, snapshot, evidence, documents, embedder, test_index=test_index)
+    return _built((EPISODE_INDEX, TERMS_VERSION), snapshot, evidence, documents, embedder, test_index=test_index)
 
 
 def episodes_of(reader: LedgerReader, evidence: EvidenceSnapshot) -> list[Episode]:
@@ -132,7 +139,7 @@ def episodes_of(reader: LedgerReader, evidence: EvidenceSnapshot) -> list[Episod
 
 
 def _built(
-    schema: str,
+    rules: tuple[str, str],
     snapshot: KnowledgeSnapshot,
     evidence: EvidenceSnapshot | None,
     documents: Iterable[_Document],
@@ -142,7 +149,8 @@ def _built(
 ) -> tuple[IndexBuild, bytes]:
     if not test_index:
         require_semantic(embedder.id)
-    builder, count = MemoryIndexBuilder(schema, embedder), 0
+    schema, rule = rules
+    builder, count = MemoryIndexBuilder(schema, embedder, rule=rule), 0
     for each in documents:
         builder.add(IndexDocument(each.id, each.text), each.row)
         count += 1  # where nothing comes, it is zero

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from memory.evidence import Trial, bundle_records
 from memory.guards import GUARDS
 from memory.index.embedding import Embedder, HashEmbedder, TextKind
+from memory.index.lexical import TERMS_VERSION
 from memory.recall.context import Recall
 from memory.recall.retriever import DecisionPointRetriever
 from memory.snapshots import (
@@ -147,10 +148,12 @@ class World:
         self.direct(Transition.FREEZE_KNOWLEDGE, knowledge_key(snapshot), snapshot)
         return snapshot
 
-    def index(self, snapshot: KnowledgeSnapshot, embedder: Embedder | None = None) -> tuple[IndexBuild, bytes]:
+    def index(
+        self, snapshot: KnowledgeSnapshot, embedder: Embedder | None = None, rule: str = TERMS_VERSION
+    ) -> tuple[IndexBuild, bytes]:
         """Build, publish and append the index of a snapshot."""
         with self.ledger.reading() as reader:
-            build, data = build_index(reader, snapshot, embedder or HashEmbedder(32), test_index=True)
+            build, data = build_index(reader, snapshot, embedder or HashEmbedder(32), test_index=True, rule=rule)
         self.artifacts.publish(data)
         self.direct(Transition.INDEX_RECEIPT, index_key(build), build)
         return build, data
@@ -159,6 +162,12 @@ class World:
         """Freeze, index, compose and append; return the Recall Input."""
         snapshot = self.freeze(namespace=namespace)
         build, _ = self.index(snapshot)
+        return self.compose(snapshot, build, policy)
+
+    def compose(
+        self, snapshot: KnowledgeSnapshot, build: IndexBuild, policy: RetrievalPolicy | None = None
+    ) -> RecallInput:
+        """Compose and append; return the Recall Input."""
         composed = RecallInputSnapshotBuilder(policy or retrieval_policy()).compose(snapshot, [build])
         self.direct(Transition.COMPOSE_RECALL_INPUT, recall_input_key(composed), composed)
         return composed

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from memory.index.artifact import IndexDocument, IndexIdentity, LoadedIndex, build_index
 from memory.index.embedding import HashEmbedder, TextKind
 from memory.index.framing import pack, unpack
-from memory.index.lexical import WORDS_VERSION
+from memory.index.lexical import TERMS_VERSION
 from memory.index.packed import PackedTexts
 from records.canonical import domain_digest
 from records.errors import IntegrityError, InvalidInputError, InvalidRecordError, NotFoundError
@@ -276,7 +276,7 @@ def test_only_known_types_are_framed() -> None:
 
 def test_identity_binds_each_rule() -> None:
     identity = IndexIdentity(embedder_id="e", dimensions=3)
-    assert identity.words == WORDS_VERSION
+    assert identity.words == TERMS_VERSION
     for field in ("index_schema", "build_tool", "lexical_adapter", "semantic_adapter", "words", "embedder_id"):
         assert identity.model_copy(update={field: "other"}).digest != identity.digest
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.index.lexical import _WORD, Postings, _split, words
+from memory.index.lexical import _WORD, WORDS_VERSION, Postings, PostingsBuilder, _split, terms, words
 from memory.index.ranking import SCORE_UNIT
 
 _VOCABULARY = ["scaler", "class_weight", "rbf", "kernel", "margin", "seed", "tabular", "0.5", "auc", "svm", "root", "c"]
@@ -41,6 +41,29 @@ def test_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("improves improved improving", ["improv", "improv", "improv"]),  # of the published vocabulary of the stemmer
+        ("consistency consistent", ["consist", "consist"]),
+        ("clf.class_weight 0.75 l1", ["clf.class_weight", "clf", "class", "weight", "0.75", "l1"]),
+        ("", []),
+    ],
+)
+def test_terms_are_stems_of_what_is_of_letters_alone(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+def test_an_index_of_words_as_they_are_is_searched_by_them() -> None:
+    """What an earlier release built answers as it did: inflected words do not meet there."""
+    builder = PostingsBuilder(WORDS_VERSION)
+    for text in ("it improves", "improved"):
+        builder.add(text)
+    earlier, now = builder.finish(), Postings.build(["it improves", "improved"])
+    assert earlier.scores("improved", None)[0].tolist() == [1]
+    assert now.scores("improved", None)[0].tolist() == [0, 1]
+
+
 def test_bm25_by_hand() -> None:
     # N = 3, average length 2; "cat" is in two documents: idf = ln(1 + 1.5 / 2.5) = ln 1.6.
     # Document 0 (length 2): 1 / (1.5 * 1 + 1) = 0.4. Document 1 (length 3): 2 / (1.5 * (0.25 + 0.75 * 1.5) + 2).
@@ -54,8 +77,8 @@ def test_bm25_by_hand() -> None:
 @given(st.lists(_DOCUMENT, min_size=1, max_size=12), st.lists(st.sampled_from(_VOCABULARY), min_size=1, max_size=5))
 @settings(max_examples=100, deadline=None)
 def test_bm25_equals_bm25s(texts: list[str], query: list[str]) -> None:
-    tokens = [words(text) for text in texts]
-    asked = words(" ".join(query))
+    tokens = [terms(text) for text in texts]
+    asked = terms(" ".join(query))
     known = [word for word in asked if any(word in document for document in tokens)]
     found = np.zeros(len(texts))
     rows, sums = Postings.build(texts).scores(" ".join(query), None)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from memory.index.lexical import WORDS_VERSION
 from memory.recall.context import Recall
 from policies.loading import load_policy
 from policies.retrieval_policy import (
@@ -18,6 +19,7 @@ from policies.retrieval_policy import (
     retrieval_policy,
     shipped_policies,
 )
+from policies.selection_policy import selection_policy
 from records.errors import InvalidInputError
 from records.knowledge import LinkRelation
 from records.snapshots import RecallInput
@@ -51,7 +53,9 @@ def earlier(world: World) -> RecallInput:
     world.learn(rule("kernel", '"poly"', start='"rbf"', mechanism="kernel_shape", effect=harmful,
                      action=ActionKind.AVOID, claim="A polynomial kernel lowers macro F1."))  # fmt: skip
     world.learn(rule("tol", "0.1", start="0.001", effect=effect(0.0001)))
-    return world.ready(retrieval_policy("1"))
+    snapshot = world.freeze(selection_policy("1"))
+    build, _ = world.index(snapshot, rule=WORDS_VERSION)
+    return world.compose(snapshot, build, retrieval_policy("1"))
 
 
 def test_a_context_of_version_1_is_made_again_byte_for_byte(world: World) -> None:
