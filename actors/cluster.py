@@ -34,7 +34,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ray._private import ray_constants
 from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]  # compiled, without types
 
-from actors.settings import MODEL_KEY
+from actors.environment import MODEL_KEY
 from records.errors import UnavailableError
 
 NAMESPACE: Final = "vrm"

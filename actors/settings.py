@@ -16,9 +16,6 @@ from policies.embedding_policy import EmbeddingPolicy, embedding_policy
 
 PACKAGES: Final = ("records", "policies", "store", "memory", "actors", "experiments", "importers", "evaluation", "vrm")
 
-MODEL_KEY: Final = "VRM_LLM_KEY"
-"""The environment variable with the key to a language model's server; no server or worker of ours is given it."""
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -18,7 +18,7 @@ import pytest
 import ray
 
 from actors import cluster
-from actors.settings import MODEL_KEY
+from actors.environment import MODEL_KEY
 from records.errors import UnavailableError
 from tests.cluster.installation import session
 from vrm.home import Home

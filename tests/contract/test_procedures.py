@@ -148,7 +148,7 @@ class TestSnapshots:
     def test_the_first_selection_policy_takes_rules_alone(self, stack: Stack) -> None:
         study(stack, "first", GOOD)
         with stack.stores.ledger.reading() as reader:
-            snapshot = KnowledgeSnapshotBuilder(selection_policy()).freeze(reader, stack.namespace)
+            snapshot = KnowledgeSnapshotBuilder(selection_policy("1")).freeze(reader, stack.namespace)
         (record,) = procedures(stack)
         assert record.id not in [member.memory_id for member in snapshot.members]
 

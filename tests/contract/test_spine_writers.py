@@ -10,7 +10,13 @@ from typing import Final
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("records", "policies", "store", "memory", "actors", "experiments", "importers", "evaluation", "vrm")
-APART = ("evaluation/bench/", "evaluation/simulation/", "evaluation/chaos/", "evaluation/writer/")
+APART = (
+    "evaluation/bench/",
+    "evaluation/simulation/",
+    "evaluation/chaos/",
+    "evaluation/writer/",
+    "evaluation/retrieval/",
+)
 """They measure and break stores of their own, and are never pointed at anybody's memory."""
 
 

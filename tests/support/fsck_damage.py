@@ -246,6 +246,8 @@ def _cancelled(content: Content) -> None:
         artifact_digest=None, effective_config_digest=None, terminal_evidence_kind="CANCEL_EVENT",
         terminal_evidence_digest=_NONE,
     )  # fmt: skip
+    for each in content["dispositions"]:
+        each.update(verdict="not_considered", reason="not_considered_cancelled", action_knob=None, action_value=None)
 
 
 def _first_item(content: Content) -> Content:
@@ -279,11 +281,13 @@ FORGERIES: Final[tuple[Forged, ...]] = (
     Forged(Code.OUTCOME_ILLEGAL, "iteration", _change(_OUTCOME, iteration=7)),
     Forged(Code.OUTCOME_ILLEGAL, "memory binding", _change(_OUTCOME, memory_binding_digest=_NONE)),
     Forged(Code.OUTCOME_ILLEGAL, "authority", _edit(_OUTCOME, _cancelled)),
-    Forged(Code.OUTCOME_CONTEXT, "no context", _change(_OUTCOME, source_status="not_requested", context_id=None,
+    Forged(Code.PAYLOAD_ILLEGAL, "no context", _change(_OUTCOME, source_status="not_requested", context_id=None,
            outcome_reason="not_requested_control_arm", dispositions=[], memory_binding_digest=None,
            executed_actor=None)),
     Forged(Code.OUTCOME_REPEATED, "two outcomes", _second_outcome),
-    Forged(Code.DISPOSITIONS, "no disposition", _change(_OUTCOME, dispositions=[])),
+    Forged(Code.PAYLOAD_ILLEGAL, "no disposition", _change(_OUTCOME, dispositions=[])),
+    Forged(Code.DISPOSITIONS, "of another card", _edit(_OUTCOME, lambda content: content["dispositions"][0].update(
+           citation_id=f"recall-citation:{_NONE}"))),
     Forged(Code.CARD_SOURCE, "other bytes", _edit("decision-recall-context", lambda content: _first_item(content)[
            "card"].update(memory_digest=_NONE))),
     Forged(Code.CARD_SOURCE, "no member", _edit("decision-recall-context", lambda content: _first_item(content)[

@@ -102,6 +102,10 @@ class WatchedArtifacts(ArtifactStore):
         self.watch.see([digest])
         return super().read(digest)
 
+    def mapped(self, digest: str) -> bytes | memoryview:
+        self.watch.see([digest])
+        return super().mapped(digest)
+
 
 @dataclass
 class Scene:

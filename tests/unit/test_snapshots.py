@@ -133,7 +133,7 @@ def test_vrm_l05_unrelated_growth_and_retrieval_leave_identity_alone(world: Worl
     assert world.freeze().payload == first.payload
     world.learn(rule("C", "100"))
     assert world.freeze().id != first.id
-    other = selection_policy().model_copy(update={"version": "2"})
+    other = selection_policy().model_copy(update={"version": "9"})
     with world.ledger.reading() as reader:
         assert KnowledgeSnapshotBuilder(other).freeze(reader, SPACE).id != world.freeze().id
 

@@ -56,6 +56,7 @@ def share(tally: Tally, measure: Measure) -> float:
 
 def ignores_duplicates(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_Builder, "_repeats", lambda *_: False)
+    patch.setattr(_Builder, "_shown", lambda _builder, _change, run: run.experience.id)
 
 
 def promotes_single_runs(patch: pytest.MonkeyPatch) -> None:

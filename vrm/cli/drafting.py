@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from actors.settings import MODEL_KEY
+from actors.environment import MODEL_KEY
 
 if TYPE_CHECKING:
     from memory.distillation.wording import Drafter

@@ -13,7 +13,7 @@ from vrm.cli.ideation import ideation
 from vrm.cli.output import AsJson, command, console, progress, show_rows, show_title
 
 app = typer.Typer(
-    help="Score parts of the memory, on planted truth or in searches that are run for it.",
+    help="Score parts of the memory on planted truth and in real searches.",
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog="Examples: vrm evaluate writer; vrm evaluate retrieval; vrm evaluate ideation --json | tail -n 1",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from records.errors import InvalidInputError
-from records.values import DecisionPoint
 from vrm.cli.output import AsJson, Namespace, command, show_json
 from vrm.cli.values import knob_value, pairs
 from vrm.home import DEFAULT_NAMESPACE
+
+if TYPE_CHECKING:
+    from records.values import DecisionPoint
 
 Task = Annotated[list[str], typer.Option("--task", help="A public attribute of the task, as name=value; repeat it.")]
 Set = Annotated[list[str], typer.Option("--set", help="A knob in effect that is not the default, as name=value.")]
@@ -22,7 +24,7 @@ Request = Annotated[
 Intent = Annotated[str | None, typer.Option(help="The Decision Intent of the request, or a beginning of its id.")]
 
 
-Point = Annotated[DecisionPoint, typer.Option(help="The decision point; it says what may be shown.")]
+Point = Annotated[str, typer.Option(help="ideation, experiment_design, intervention, diagnosis or writing.")]
 
 
 @command
@@ -30,7 +32,7 @@ def recall(  # noqa: PLR0917  # typer makes options of all but the first
     text: Annotated[str, typer.Argument(help="The question in words; it ranks, it filters nothing.")] = "",
     task: Task = [],  # noqa: B006  # typer copies it
     knobs: Set = [],  # noqa: B006  # as above
-    point: Point = DecisionPoint.INTERVENTION,
+    point: Point = "intervention",
     request: Request = None,
     intent: Intent = None,
     namespace: Namespace = DEFAULT_NAMESPACE,
@@ -56,7 +58,7 @@ def recall(  # noqa: PLR0917  # typer makes options of all but the first
         task={name: str(value) for name, value in pairs("--task", task).items()},
         config={name: knob_value(value) for name, value in pairs("--set", knobs).items()},
         text=text or "Which one change helps most here?",
-        point=point,
+        point=_point(point),
     )
     with vrm.connect(namespace) as memory:
         if request is not None and intent is not None:
@@ -74,3 +76,12 @@ def recall(  # noqa: PLR0917  # typer makes options of all but the first
         typer.echo(answer.blocked.evidence.canonical.decode())
     if answer.rendered:
         typer.echo(answer.rendered)
+
+
+def _point(name: str) -> DecisionPoint:
+    from records.values import DecisionPoint  # noqa: PLC0415  # help needs no records
+
+    try:
+        return DecisionPoint(name)
+    except ValueError as error:
+        raise InvalidInputError("--point", name, f"Name one of: {', '.join(DecisionPoint)}.") from error
