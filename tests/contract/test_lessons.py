@@ -15,7 +15,7 @@ pytestmark = pytest.mark.parametrize(
 
 def learnt(stack: Stack) -> Lessons:
     with stack.stores.ledger.reading() as reader:
-        return learn_lessons(reader, stack.namespace, "tabular")
+        return learn_lessons(reader, stack.namespace, "tabular", stack.position())
 
 
 def sources(lessons: Lessons) -> set[str]:

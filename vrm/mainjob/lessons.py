@@ -1,7 +1,7 @@
 """The lessons of the earlier design for an arm of `legacy_recall`: learnt from the Ledger's evidence.
 
-Nothing of it enters the Ledger: the lessons follow from the evidence whenever they are asked for, and what a decision
-was given of them is an artifact that its envelope names.
+Nothing of it enters the Ledger: the lessons follow from the evidence up to one position of the journal, however often
+they are asked for, and what a decision was given of them is an artifact that its envelope names.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Lessons:
         )
 
 
-def learn_lessons(reader: LedgerReader, namespace: str, domain: str) -> Lessons:
-    """Return what the gate promotes of the evidence that a namespace holds now and that retention does not deny."""
-    found = reader.find("experience", namespace)
+def learn_lessons(reader: LedgerReader, namespace: str, domain: str, until: int) -> Lessons:
+    """Return what the gate promotes of the evidence up to a journal position that retention does not deny now."""
+    found = [item for item in reader.find("experience", namespace) if item.position <= until]
     denied = denied_experiences(reader, namespace, [item.id for item in found])
     loaded = (item.load() for item in found if item.id not in denied)
     bundles = resolve_bundles(reader, [each for each in loaded if isinstance(each, Experience)])
