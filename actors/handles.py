@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import ray
@@ -75,6 +76,7 @@ class Handle:
         self._role = role
         self._settings = settings
         self._handle: Any = None
+        self._lock = Lock()
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Call a method and return its answer.
@@ -102,18 +104,19 @@ class Handle:
             VrmError: what the actor raised.
             RayActorError, GetTimeoutError: the actor was lost, or cannot start.
         """
-        return self.finish(self.begin(method, *arguments))
+        return self.finish(*self.begin(method, *arguments))
 
-    def begin(self, method: str, *arguments: Any) -> Any:
-        """Call a method without waiting, and return the reference that `finish` takes."""
+    def begin(self, method: str, *arguments: Any) -> tuple[Any, Any]:
+        """Call a method without waiting, and return who was called and the reference, which `finish` takes."""
+        called = self._living()
         try:
-            return getattr(self._living(), method).remote(*arguments)
+            return called, getattr(called, method).remote(*arguments)
         except (RayActorError, GetTimeoutError):
-            self._handle = None
+            self._forget(called)
             raise
 
-    def finish(self, reference: Any) -> Any:
-        """Wait for the answer to a call; raises what `attempt` does."""
+    def finish(self, called: Any, reference: Any) -> Any:
+        """Wait for the answer of `called`, who is forgotten if it is lost; raises what `attempt` does."""
         try:
             return self._answer(reference)
         except RayTaskError as error:
@@ -121,7 +124,7 @@ class Handle:
                 raise error.cause from error
             raise
         except (RayActorError, GetTimeoutError):
-            self._handle = None
+            self._forget(called)
             raise
 
     def kill(self) -> None:
@@ -130,12 +133,17 @@ class Handle:
             ray.kill(handle)
         self._handle = None
 
+    def _forget(self, lost: Any) -> None:
+        """Let go of an actor that failed, unless a successor has taken its place (threads share a handle)."""
+        with self._lock:
+            if self._handle is lost:
+                self._handle = None
+
     def find(self) -> Any:
         """Return the running actor, or None."""
-        try:
+        with suppress(ValueError):
             return ray.get_actor(self._name, namespace=NAMESPACE)
-        except ValueError:
-            return None
+        return None
 
     def _answer(self, reference: Any) -> Any:
         while not ray.wait([reference], timeout=_SILENCE_SECONDS)[0]:
@@ -147,13 +155,15 @@ class Handle:
         return ray.get(reference)
 
     def _living(self) -> Any:
-        if self._handle is None:
-            handle = self.find()
-            if handle is not None and not self._is_current(handle):
-                ray.kill(handle)
-                handle = None
-            self._handle = handle or self._create()
-        return self._handle
+        with self._lock:
+            living = self._handle
+            if living is None:
+                handle = self.find()
+                if handle is not None and not self._is_current(handle):
+                    ray.kill(handle)
+                    handle = None
+                living = self._handle = handle or self._create()
+        return living
 
     @property
     def _name(self) -> str:
@@ -328,13 +338,13 @@ class EmbedderHandle:
         """Start to embed; what comes back gives what `embed` does, and raises what it does."""
         lost = (RayActorError, GetTimeoutError, UnavailableError)
         try:
-            reference = self.handle.begin("embed", list(texts), kind)
+            begun = self.handle.begin("embed", list(texts), kind)
         except lost:
             return partial(self.embed, texts, kind=kind)
 
         def waited() -> NDArray[np.float32]:
             try:
-                vectors: NDArray[np.float32] = self.handle.finish(reference)
+                vectors: NDArray[np.float32] = self.handle.finish(*begun)
             except lost:
                 return self.embed(texts, kind=kind)
             return vectors

@@ -22,7 +22,7 @@ from memory.recall.retriever import DecisionPointRetriever
 from memory.tokens import Tokenizer
 from policies.retrieval_policy import retrieval_policy, shipped_policies
 from records.appends import Proposal
-from records.decisions import BlockedProposal, DecisionIntent, RecallRequest
+from records.decisions import BlockedProposal, DecisionIntent, RecallRequest, RetentionEvidence
 from records.errors import VrmError
 from records.ids import RecallInputId
 from store.artifacts import ArtifactStore
@@ -81,7 +81,7 @@ class RetrieverReplicaActor:
             retrieval_policy(),
             also=shipped_policies(),
         )
-        self._loaded: dict[RecallInputId, LoadedInput | UnusableInput] = {}
+        self._loaded: dict[RecallInputId, LoadedInput] = {}
         self._standing = Readiness("idle", None)
 
     @ray.method
@@ -92,24 +92,32 @@ class RetrieverReplicaActor:
             recall_input_id: which input.
             index: its index bytes, which are used in place; None to map them from the artifact store.
         """
-        return self._load(recall_input_id, index)
+        self._load(recall_input_id, index)
+        return self._standing
 
-    def _load(self, recall_input_id: RecallInputId, index: NDArray[np.uint8] | None) -> Readiness:
+    def _load(self, recall_input_id: RecallInputId, index: NDArray[np.uint8] | None) -> LoadedInput | UnusableInput:
+        """Load an input and keep it; what cannot be used may be whole again at the next request, and is not kept."""
         self._standing = Readiness("loading", recall_input_id)
+        self._loaded.pop(recall_input_id, None)
         known = self._retriever.load(recall_input_id, None if index is None else index.data)
         if isinstance(known, LoadedInput):
             self._warm(known)
-        self._keep(recall_input_id, known)
+            self._keep(recall_input_id, known)
         self._standing = Readiness("ready", recall_input_id)
-        return self._standing
+        return known
 
     @ray.method(max_task_retries=0)  # the pool has somebody else at hand, who answers before this one is back
     def propose(self, asked: Sequence[Asked]) -> list[Recall | BlockedProposal]:
         """Return one complete proposal per request, in order."""
         with self._embedder.ahead([query_text(request) for _, request in asked]):
-            return [
-                self._retriever.propose(intent, request, self._input(request), now=now()) for intent, request in asked
-            ]
+            return [self._proposed(intent, request) for intent, request in asked]
+
+    def _proposed(self, intent: DecisionIntent, request: RecallRequest) -> Recall | BlockedProposal:
+        """Answer one request; an input that retention denies leaves this memory with its mapped bytes."""
+        answer = self._retriever.propose(intent, request, self._input(request), now=now())
+        if isinstance(answer, BlockedProposal) and isinstance(answer.evidence, RetentionEvidence):
+            self._loaded.pop(request.recall_input_id, None)
+        return answer
 
     @ray.method(concurrency_group="health")
     def readiness(self) -> Readiness:
@@ -123,13 +131,11 @@ class RetrieverReplicaActor:
 
     def _input(self, request: RecallRequest) -> LoadedInput | UnusableInput:
         """Return the loaded input; one that was not handed over, as after a restart, is read from the store."""
-        if request.recall_input_id not in self._loaded:
-            self._load(request.recall_input_id, None)
-        return self._loaded[request.recall_input_id]
+        known = self._loaded.get(request.recall_input_id)
+        return self._load(request.recall_input_id, None) if known is None else known
 
-    def _keep(self, recall_input_id: RecallInputId, known: LoadedInput | UnusableInput) -> None:
+    def _keep(self, recall_input_id: RecallInputId, known: LoadedInput) -> None:
         """Remember an input as the newest; of older ones a few are kept, for arms that take turns."""
-        self._loaded.pop(recall_input_id, None)
         self._loaded[recall_input_id] = known
         while len(self._loaded) > _KEPT:
             del self._loaded[next(iter(self._loaded))]

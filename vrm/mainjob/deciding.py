@@ -16,7 +16,7 @@ from records.decisions import DecisionContractView, DecisionIntent, RecallContex
 from records.errors import StaleError
 from records.flows import Authority, Transition
 from records.legacy_recall import LegacyRecall
-from records.outcomes import OutcomeAttemptLink
+from records.outcomes import OutcomeAttemptLink, RecallOutcome
 from records.states import Machine, Phase
 from vrm.mainjob.job import Job, require
 from vrm.mainjob.outcomes import Decided, Source, link_of, outcome_of, planner_envelope
@@ -67,13 +67,16 @@ class Decisions:
         self._job.stores.artifacts.publish_many([canonical_bytes(planner_envelope(*each)) for each in answers])
 
     def conclude(self, decided: Sequence[Decided]) -> None:
-        """Append one outcome per intent, then link those that led to an experiment."""
+        """Append one outcome per intent, then link those that led to an experiment; an outcome that is there stays."""
         subjects = self._job.stores.runtime.subjects(Machine.DECISION, [str(each.intent.id) for each in decided])
+        ended = [key for key, subject in subjects.items() if subject.phase is Phase.OUTCOME_COMMITTED]
+        known = self._outcomes(ended)
         links: list[OutcomeAttemptLink] = []
         proposals = []
         for each in decided:
-            outcome, subject = outcome_of(each), subjects[str(each.intent.id)]
-            if each.executed is not None:
+            subject = subjects[str(each.intent.id)]
+            outcome = known.get(str(each.intent.id)) or outcome_of(each)
+            if each.executed is not None and outcome.intervention_id == each.executed.intervention_id:
                 links.append(link_of(outcome, each.executed))
             if subject.phase is not Phase.OUTCOME_COMMITTED:
                 place = (subject.generation, subject.fence)
@@ -82,6 +85,12 @@ class Decisions:
                 )
         require(self._job.spine.carry(proposals))
         require(self._job.spine.direct([_link_append(link) for link in links]))
+
+    def _outcomes(self, intent_ids: Sequence[str]) -> dict[str, RecallOutcome]:
+        ledger, namespace = self._job.stores.ledger, self._job.namespace
+        found = ledger.find("recall-decision-outcome", namespace, intent_id=list(intent_ids)) if intent_ids else []
+        loaded = (stored.load() for stored in found)
+        return {str(each.intent_id): each for each in loaded if isinstance(each, RecallOutcome)}
 
 
 def proposal_of(

@@ -21,6 +21,7 @@ from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, plan
 from policies.preflight import answer_faults, rejection, violations
 from records.appends import Proposal
 from records.decisions import BlockedProposal, DecisionIntent, RecallContext, RecallRequest
+from records.envelopes import PlannerEnvelope
 from records.errors import IntegrityError
 from records.flows import Authority, Transition
 from records.governance import Mode
@@ -65,7 +66,7 @@ class HeldOut:
         experiments: Experiments,
         recall: Recaller,
         *,
-        lessons: Lessons | None = None,
+        learn: Callable[[int], Lessons] | None = None,
         actor: Actor = plan,
     ) -> None:
         """Decide within `job`.
@@ -75,14 +76,15 @@ class HeldOut:
             maker: what every decision shares.
             experiments: what carries decisions out.
             recall: answers requests of arms that require a context.
-            lessons: the earlier design's, for an arm of `legacy_recall`.
+            learn: returns the earlier design's lessons at a journal position, for arms of `legacy_recall`.
             actor: who decides.
         """
         self._job = job
         self._maker = maker
         self._experiments = experiments
         self._recall = recall
-        self._lessons = lessons
+        self._learn = learn
+        self._lessons: Lessons | None = None
         self._actor = actor
         self._decisions = Decisions(job)
 
@@ -153,15 +155,38 @@ class HeldOut:
         return [found.get(intent.id) for intent in intents]
 
     def _legacy(self, states: Sequence[TrialState], intents: Sequence[DecisionIntent]) -> dict[str, Source]:
-        """Return the lessons of the decisions whose arm has them; such an arm requires no context, and gets none."""
-        if self._lessons is None:
+        """Return the lessons of the decisions whose arm has them; such an arm requires no context, and gets none.
+
+        A round that goes on learns from the same evidence: all that was there at the first of these decisions, less
+        what retention denies now. A decision that has its outcome keeps what its actor was given.
+        """
+        if self._learn is None:
             return {}
-        query = self._maker.query
+        paired = zip(states, intents, strict=True)
+        arms = {str(intent.id): state for state, intent in paired if state.mode is Mode.LEGACY_RECALL}
+        if not arms:
+            return {}
+        if self._lessons is None:
+            stored = self._job.stores.ledger.get_many(arms)
+            self._lessons = self._learn(min(item.position for item in stored.values()))
+        lessons, given = self._lessons, self._given(list(arms))
         return {
-            intent.id: self._lessons.recall(intent, query(state))
-            for state, intent in zip(states, intents, strict=True)
-            if state.mode is Mode.LEGACY_RECALL
+            intent.id: given.get(str(intent.id)) or lessons.recall(intent, self._maker.query(arms[str(intent.id)]))
+            for intent in intents
+            if str(intent.id) in arms
         }
+
+    def _given(self, ids: Sequence[str]) -> dict[str, LegacyRecall]:
+        """Return the lessons that the envelopes of concluded decisions name."""
+        stores = self._job.stores
+        found = {}
+        for stored in stores.ledger.find("recall-decision-outcome", self._job.namespace, intent_id=list(ids)):
+            outcome = stored.load()
+            if isinstance(outcome, RecallOutcome) and outcome.executed_actor is not None:
+                envelope = PlannerEnvelope.load(stores.artifacts.read(outcome.executed_actor.response_digest))
+                if envelope.legacy_recall is not None:
+                    found[str(outcome.intent_id)] = LegacyRecall.load(stores.artifacts.read(envelope.legacy_recall))
+        return found
 
     def _said(self, intents: Sequence[DecisionIntent]) -> dict[str, Source]:
         """Return the contexts that were committed, and the proofs of the outcomes that are blocked."""

@@ -88,7 +88,7 @@ def search(job: Job, tasks: int | None, seeds: int) -> dict[str, Any]:
         registered=manifest(policy),
     )
     experiments = Experiments(job, catalog, contract)
-    ideas = HeldOut(job, maker, experiments, job.owners.retrievers.propose, actor=_capped(policy))
+    ideas = HeldOut(job, maker, experiments, job.recall, actor=_capped(policy))
     ideas.carry(states, policy.proposals, "Ideas: two branches")
     report = ideation_report(_searches(states, catalog), policy, PRIMARY.name)
     return {

@@ -1,7 +1,7 @@
 """The lessons of the earlier design for an arm of `legacy_recall`: learnt from the Ledger's evidence.
 
-Nothing of it enters the Ledger: the lessons follow from the evidence whenever they are asked for, and what a decision
-was given of them is an artifact that its envelope names.
+Nothing of it enters the Ledger: the lessons follow from the evidence up to one position of the journal, however often
+they are asked for, and what a decision was given of them is an artifact that its envelope names.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memory.evidence import resolve_bundles
+from memory.retention import denied_experiences
 from policies.legacy_gate import LegacyGate, LegacyKnowledge
 from policies.legacy_lessons import experiences_of
 from policies.legacy_ranker import MATCHED_ITEMS, MATCHED_TOKENS, LegacyRequest, legacy_recall
@@ -65,10 +66,12 @@ class Lessons:
         )
 
 
-def learn_lessons(reader: LedgerReader, namespace: str, domain: str) -> Lessons:
-    """Return what the gate promotes of the evidence that a namespace holds now."""
-    stored = (each.load() for each in reader.find("experience", namespace))
-    bundles = resolve_bundles(reader, [each for each in stored if isinstance(each, Experience)])
+def learn_lessons(reader: LedgerReader, namespace: str, domain: str, until: int) -> Lessons:
+    """Return what the gate promotes of the evidence up to a journal position that retention does not deny now."""
+    found = [item for item in reader.find("experience", namespace) if item.position <= until]
+    denied = denied_experiences(reader, namespace, [item.id for item in found])
+    loaded = (item.load() for item in found if item.id not in denied)
+    bundles = resolve_bundles(reader, [each for each in loaded if isinstance(each, Experience)])
     complete = [each for each in bundles.values() if isinstance(each, VerifiedEvidenceBundle)]
     of_domain = [each for each in complete if each.contract.domain == domain]
     decided = LegacyGate(domain=domain, model_family=MODEL_FAMILY).fold(experiences_of(of_domain))

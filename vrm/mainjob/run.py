@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from policies.catalog import InterventionCatalog, load_catalog
@@ -102,8 +103,7 @@ def run_round(job: Job) -> Done:
         planner=planner_policy(),
         recall_input_id=_queried(job, [state.run_id for state in new_trials(job.round, tasks, catalog)]),
     )
-    lessons = _lessons(job, catalog)
-    decisions = HeldOut(job, maker, experiments, job.recall, lessons=lessons)
+    decisions = HeldOut(job, maker, experiments, job.recall, learn=partial(_lessons, job, catalog))
     states = decisions.run(tasks)
     for run_id, slot in runs.items():
         steps.close_run(job, run_id, slot)
@@ -121,12 +121,10 @@ def _queried(job: Job, trials: Sequence[RunId]) -> RecallInputId | None:
             return None
 
 
-def _lessons(job: Job, catalog: InterventionCatalog) -> Lessons | None:
-    """Return the lessons of the earlier design, if the round has an arm for them."""
-    if Mode.LEGACY_RECALL not in job.round.modes:
-        return None
+def _lessons(job: Job, catalog: InterventionCatalog, until: int) -> Lessons:
+    """Return the lessons of the earlier design, of the evidence up to a journal position."""
     with job.stores.ledger.reading() as reader:
-        return learn_lessons(reader, job.namespace, catalog.domain)
+        return learn_lessons(reader, job.namespace, catalog.domain, until)
 
 
 def recover(job: Job) -> int:
