@@ -8,8 +8,9 @@ Rules kept here:
 - how many cards were recalled is an amount, never a gain: what is gained is the paired difference of verified outcomes;
 - what was only recalled in the shadow of another arm was shown to nobody, and is not counted as shown;
 - the paired difference is that of `evaluation.paired`, over every planned place of every pair: one utility for the arm
-  `control` and one for the arm `memory` of a pair of one assignment, the mean over its decisions of the verified outcome of what ran. What has no valid outcome counts as
-  `FAILED_UTILITY`; nothing is dropped. It is told only where that utility can be the worst.
+  `control` and one for the arm `memory` of a pair of one assignment, the mean over its decisions of the verified
+  outcome of what ran. What has no valid outcome counts as `FAILED_UTILITY`; nothing is dropped. It is told only where
+  that utility can be the worst.
 """
 
 from __future__ import annotations

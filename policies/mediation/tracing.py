@@ -78,7 +78,8 @@ def _execution(told: DecisionRecords) -> dict[str, Any]:
 def paired(traces: Sequence[DecisionTrace]) -> tuple[DecisionTrace, ...]:
     """Return the traces, each with its counterpart: same pair of one assignment, same place, another arm, or None.
 
-    Rounds of one namespace may name their pairs alike; their assignment manifests differ. Where a place has more than two arms, the first other arm by name is the counterpart.
+    Rounds of one namespace may name their pairs alike; their assignment manifests differ. Where a place has more than
+    two arms, the first other arm by name is the counterpart.
     """
     places: dict[_Place, dict[str, DecisionTrace]] = {}
     for trace in traces:
