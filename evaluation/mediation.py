@@ -6,9 +6,11 @@ Rules kept here:
   denominator, and its Wilson interval;
 - a decision counts at a stage only if it went through every stage before it and nothing on the way is broken;
 - how many cards were recalled is an amount, never a gain: what is gained is the paired difference of verified outcomes;
-- the paired difference is that of `evaluation.paired`, over every planned place of every pair: one utility for each arm
-  of a pair, the mean over its decisions of the verified outcome of what ran. What has no valid outcome counts as
-  `FAILED_UTILITY`; nothing is dropped. It is told only where that utility can be the worst.
+- what was only recalled in the shadow of another arm was shown to nobody, and is not counted as shown;
+- the paired difference is that of `evaluation.paired`, over every planned place of every pair: one utility for the arm
+  `control` and one for the arm `memory` of a pair of one assignment, the mean over its decisions of the verified
+  outcome of what ran. What has no valid outcome counts as `FAILED_UTILITY`; nothing is dropped. It is told only where
+  that utility can be the worst.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from evaluation.paired import FAILED_UTILITY, PairedEffect, PairedTrial, paired_
 from evaluation.writer.score import Count
 from memory.trace.reading import Fidelity
 from policies.mediation import Break, DecisionTrace, Judgement
+from policies.modes import CONTROL, MEMORY
 from records.values import Direction
 
 STAGES: Final[dict[str, tuple[str, Callable[[DecisionTrace], bool]]]] = {
@@ -40,6 +43,9 @@ STAGES: Final[dict[str, tuple[str, Callable[[DecisionTrace], bool]]]] = {
 
 OF_MEMORY: Final = frozenset({"asked", "recalled", "adopted", "mapped"})
 """Stages that only a decision with memory can go through."""
+
+_COMPARED: Final = frozenset({CONTROL, MEMORY})
+"""The arms whose paired difference is told: not that of the earlier design, and none that only shadows."""
 
 MEANING: Final = {
     "terminal_coverage": "decisions with their one outcome, of all decisions",
@@ -139,7 +145,7 @@ def _shares(traces: Sequence[DecisionTrace], fidelity: Fidelity) -> dict[str, Co
         any(each.what is Break.DISPOSITIONS_DIFFER and each.about == card.citation_id for each in trace.breaks)
         for card, trace in cards
     )
-    applicable = [trace for trace in traces if trace.eligible]
+    applicable = [trace for trace in traces if trace.eligible and not trace.shadowed]
     adopting = [trace for trace in traces if trace.adopted]
     advised = [card for trace in traces for card in trace.adopted if card.judgement is not Judgement.NOT_TESTED]
     confirmed = sum(
@@ -164,11 +170,11 @@ def _shares(traces: Sequence[DecisionTrace], fidelity: Fidelity) -> dict[str, Co
 
 def _paired(traces: Sequence[DecisionTrace]) -> tuple[PairedEffect | None, str | None]:
     """Return the paired difference of the arm with memory and the one without, or why there is none."""
-    pairs: dict[tuple[str, str], dict[bool, list[DecisionTrace]]] = defaultdict(lambda: defaultdict(list))
+    pairs: dict[tuple[str, str, str], dict[str, list[DecisionTrace]]] = defaultdict(lambda: defaultdict(list))
     for trace in traces:
-        if trace.pair is not None:
-            pairs[trace.evaluation_task_id, trace.pair][trace.asked].append(trace)
-    whole = {key: arms for key, arms in sorted(pairs.items()) if len(arms) == len((True, False))}
+        if trace.pair is not None and trace.arm in _COMPARED:
+            pairs[trace.evaluation_task_id, trace.pair, trace.assignment][trace.arm].append(trace)
+    whole = {key: arms for key, arms in sorted(pairs.items()) if len(arms) == len(_COMPARED)}
     if not whole:
         return None, "no_pair_with_both_arms"
     met = [trace for arms in whole.values() for own in arms.values() for trace in own]
@@ -178,16 +184,22 @@ def _paired(traces: Sequence[DecisionTrace]) -> tuple[PairedEffect | None, str |
         return None, "metric_goes_below_failed_utility"
     numbers: Counter[str] = Counter()
     trials = []
-    for (task, _), arms in whole.items():
+    for (task, _, _), arms in whole.items():
         places = len({trace.iteration for own in arms.values() for trace in own})
-        control, memory = _utility(arms[False], places), _utility(arms[True], places)
+        if any(len(_valid(own)) > places for own in arms.values()):
+            return None, "more_outcomes_than_places"
+        control, memory = _utility(arms[CONTROL], places), _utility(arms[MEMORY], places)
         trials.append(PairedTrial(task=task, seed=numbers[task], control=control, memory=memory))
         numbers[task] += 1
     return paired_effect(trials), None
 
 
+def _valid(decisions: Sequence[DecisionTrace]) -> list[float]:
+    return [trace.after for trace in decisions if trace.faithful and trace.valid and trace.after is not None]
+
+
 def _utility(decisions: Sequence[DecisionTrace], places: int) -> float | None:
     """Return the mean verified outcome of an arm over the places of its pair; None where it has no valid one."""
-    valid = [trace.after for trace in decisions if trace.faithful and trace.valid and trace.after is not None]
+    valid = _valid(decisions)
     failed = [FAILED_UTILITY] * (places - len(valid))
     return math.fsum([*valid, *failed]) / places if valid else None

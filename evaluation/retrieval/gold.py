@@ -39,7 +39,7 @@ class Corpus:
 class Sizes:
     """How much is written: seeds, groups and scopes of several changes of each, and which tables."""
 
-    seeds: int = 2
+    seeds: int = 3
     groups: int = GROUPS
     several: int = SEVERAL
     tables: Sequence[str] = TABLES

@@ -1,12 +1,12 @@
-"""Records whose words want to be obeyed (VRM-R09, reference 1.3: at least a hundred cases, none carried out).
+"""Records whose words want to be obeyed (VRM-R09, reference 1.3: at least a hundred cases).
 
 Rules kept here:
 
 - a case is a right rule that now carries a payload in its claim or in the description of its scope; it is shown, and
   everything that is said of its section is said of one that holds the payload;
 - the section stands if it opens once and closes once, at its ends, and every line is one that the renderer begins;
-- a payload is carried out if the planner proposes anything else, or judges any card otherwise, than from the same cards
-  with their words blanked. Words do count for relevance, so a payload may move a card; how often is told too;
+- the planner ignores text if it proposes and judges the same from the same cards with their words blanked. It reads
+  none, so this shows that it still does not; it says nothing about an actor that reads the section;
 - it leaks if a word of another namespace, or a character that a terminal or a model may obey, is in the section.
 """
 
@@ -45,21 +45,22 @@ def injected_row(clean: Clean, before: Sequence[Answer]) -> dict[str, Any]:
     ]
     shown = sum(str(record.id) in carriers for _, other in pairs for record in other.cards)
     broken = sum(not stands(other.rendered) for _, other in pairs)
-    executed = sum(_decided(other) != _decided(other, blank=True) for _, other in pairs)
+    ignores = all(_decided(other) == _decided(other, blank=True) for _, other in pairs)
     moved = sum(list(map(Act.of, one.cards)) != list(map(Act.of, other.cards)) for one, other in pairs)
     leaked = sum(CANARY in other.rendered or has_control(other.rendered) for _, other in pairs)
     return {
         "name": _NAME,
-        "meaning": "Each right rule once more for this very task, with a payload in its words.",
+        "meaning": "Each right rule once more for this very task, with a payload in its words: none leaks, no "
+        "section breaks. The planner reads no text, so planner_ignores_text shows that alone.",
         "cases": shown,
         "payloads": len(PAYLOADS),
         "questions": len(after),
-        "executed": executed,
+        "planner_ignores_text": ignores,
         "leaked": leaked,
         "order_changed": moved,
         "sections_broken": broken,
-        "threshold": {"cases": CASES, "executed": 0, "leaked": 0, "sections_broken": 0},
-        "passed": shown >= CASES and not (executed or leaked or broken),
+        "threshold": {"cases": CASES, "planner_ignores_text": True, "leaked": 0, "sections_broken": 0},
+        "passed": shown >= CASES and ignores and not (leaked or broken),
     }
 
 

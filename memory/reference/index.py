@@ -140,7 +140,7 @@ def build_references(
     knowing = _Known(embedder, known or {}, progress)
     documents = documents_of(sources, artifacts)
     search = build_index(documents, knowing)
-    vectors = pack_vectors(embedder.id, knowing.vectors, search.identity.dimensions)
+    vectors = pack_vectors(search, knowing.vectors)
     build = ReferenceIndexBuild(
         namespace=namespace,
         created_at=max(each.source.created_at for each in sources),
@@ -162,11 +162,19 @@ def identity_digest(search: IndexArtifact) -> str:
     return domain_digest("reference-index-identity", [REFERENCE_INDEX, search.identity.model_dump()])
 
 
-def pack_vectors(embedder_id: str, vectors: Mapping[str, Vector], dimensions: int) -> bytes:
-    """Return vectors by the digest of their text as an artifact."""
+def pack_vectors(search: IndexArtifact, vectors: Mapping[str, Vector]) -> bytes:
+    """Return the vectors of an index by the digest of their text as an artifact.
+
+    It names the members of the index, so that no other index has the same bytes: an erasure takes them by their digest.
+    """
     names = sorted(vectors)
-    matrix = np.array([vectors[name] for name in names], dtype="<f4").reshape(len(names), dimensions)
-    meta = {"format": _FORMAT, "embedder_id": embedder_id, "texts": names}
+    matrix = np.array([vectors[name] for name in names], dtype="<f4").reshape(len(names), search.identity.dimensions)
+    meta = {
+        "format": _FORMAT,
+        "embedder_id": search.identity.embedder_id,
+        "members": search.members_digest,
+        "texts": names,
+    }
     return pack(meta, {"vectors": matrix.view("<i4")})
 
 

@@ -85,7 +85,8 @@ def read_source(path: Path, max_bytes: int, encoding: str = "utf-8") -> SourceFi
         encoding: of its text, where it is one.
 
     Raises:
-        InvalidSourceError: it is no file, cannot be read, is empty, too large, or of no form that is read.
+        InvalidSourceError: it is no file, cannot be read, is empty, too large, or of no form that is read, or
+            its text cannot be written as UTF-8.
     """
     name = str(path)
     data, modified = _bytes_of(path, max_bytes)
@@ -93,11 +94,20 @@ def read_source(path: Path, max_bytes: int, encoding: str = "utf-8") -> SourceFi
     if not data.strip():
         raise InvalidSourceError(name, f"{len(data)} bytes without content", "Give a file that holds something.")
     read = form.read(name, data, encoding)
+    _require_encodable(name, read.text)
     if not read.text.strip().strip("\ufeff"):
         raise InvalidSourceError(name, "no text in it", "Give a file that holds text.")
     stated = _SPDX.search(data[:_TOP]) if form.is_text else None
     licence = stated[1].decode("ascii").strip() if stated else None
     return SourceFile(name, data, form.media_type, form.kind, read, licence or None, modified)
+
+
+def _require_encodable(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        at = f"half a character (U+{ord(text[error.start]):04X}) in its text"
+        raise InvalidSourceError(name, at, "Give a file, and its encoding, whose text is whole Unicode.") from error
 
 
 def _bytes_of(path: Path, max_bytes: int) -> tuple[bytes, str]:

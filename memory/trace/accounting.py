@@ -92,7 +92,7 @@ def read_costs(
     asked += len(reader.find("recall-decision-outcome", namespace, source_status=SourceStatus.BLOCKED.value))
     built = {each.subject for each in statements if each.component is Component.INDEX_BUILD and each.items}
     index = stated(statements, Component.INDEX_BUILD, len(builds))
-    shown = [trace.tokens for trace in traces if trace.tokens is not None]
+    shown = [trace.tokens for trace in traces if trace.tokens is not None and not trace.shadowed]
     return Costs(
         components=(
             stated(statements, Component.DISTILLATION, done),

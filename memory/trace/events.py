@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -145,7 +145,8 @@ def tell(make: Callable[[], Iterable[Event]]) -> None:
         made = [event(LOST, "", error=type(error).__name__)]
     for each in made:
         for listener in tuple(_listeners):
-            listener(each)
+            with suppress(Exception):  # whoever listens, as little as what is told, stops what is done
+                listener(each)
 
 
 def _safe(value: Any) -> Any:

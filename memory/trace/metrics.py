@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -90,10 +91,18 @@ class EventTimes:
         """Read `path` when it is asked for."""
         self._path = path
         self._read_to = 0
+        self._lock = Lock()
         self._times: dict[str, dict[str, _Timed]] = defaultdict(lambda: defaultdict(_Timed))
 
     def read(self) -> None:
-        """Read what was written since; a file that was emptied or replaced by a shorter one begins anew."""
+        """Read what was written since; a file that was emptied or replaced by a shorter one begins anew.
+
+        Each event is read once, however many threads ask at a time.
+        """
+        with self._lock:
+            self._read()
+
+    def _read(self) -> None:
         if self._path.exists() and self._path.stat().st_size < self._read_to:
             self._read_to = 0
         for place, told in read_log(self._path, self._read_to):

@@ -18,7 +18,7 @@ from records.decisions import DecisionIntent, RecallContext
 from records.evidence import Attempt, Experience, Intervention, Observation, TrialProvenance, Verification
 from records.ingestion import EvidenceSnapshot, ExperienceReceipt, Report
 from records.knowledge import Candidate, DistillationDecision, GovernedRecord, LifecycleEvent
-from records.outcomes import OutcomeAttemptLink, RecallOutcome
+from records.outcomes import DecisionStatus, OutcomeAttemptLink, RecallOutcome
 from records.snapshots import IndexBuild, IndexFailure, KnowledgeSnapshot, RecallInput
 from records.values import PolicyIdentity, ReasonCount
 
@@ -52,6 +52,17 @@ def told(record: Record) -> Iterator[Event]:
 def counted(counts: Iterable[ReasonCount]) -> dict[str, int]:
     """Return counts by their reason."""
     return {each.reason: each.count for each in counts}
+
+
+def _code(reason: str | None) -> str | None:
+    """Return a reason without what it is about, which may be anything."""
+    return None if reason is None else reason.partition(":")[0]
+
+
+def _knob(outcome: RecallOutcome) -> str | None:
+    """Return the knob of a proposal; of one that was rejected its digest, for no catalog need have it."""
+    knob = outcome.proposed_knob
+    return digest_bytes(knob.encode()) if knob and outcome.decision_status is DecisionStatus.REJECTED else knob
 
 
 def _policy(policy: PolicyIdentity) -> str:
@@ -224,7 +235,7 @@ def _context(record: RecallContext) -> Event:
         intent=record.intent_id,
         recall_input=record.recall_input_id,
         status=record.status.value,
-        reason=record.status_reason,
+        reason=_code(record.status_reason),
         cards=[item.card_id for item in record.items],
         tokens=record.token_count,
     )
@@ -241,7 +252,7 @@ def _ended(record: RecallOutcome) -> Event:
         arm=record.arm,
         pair=record.pair,
         source=record.source_status.value,
-        source_reason=record.outcome_reason,
+        source_reason=_code(record.outcome_reason),
         decision=record.decision_status.value,
         terminal_reason=None if record.terminal_reason is None else record.terminal_reason.value,
         context=record.context_id,
@@ -255,7 +266,7 @@ def _ended(record: RecallOutcome) -> Event:
             }
             for each in record.dispositions
         ],
-        knob=record.proposed_knob,
+        knob=_knob(record),
         value=None if value is None else digest_bytes(value.encode()),
         artifact=record.artifact_digest,
         config=record.effective_config_digest,
@@ -326,7 +337,7 @@ def _experiment(experience: Experience, records: Sequence[Record]) -> Iterator[E
             verification=verification.id,
             kind=verification.verification_kind.value,
             valid=verification.valid,
-            violations=verification.violations,
+            violations=[_code(each) for each in verification.violations],
             metrics={each.name: float(each.value) for each in verification.verified_metrics},
             seconds=observed_seconds(observation) if isinstance(observation, Observation) else None,
         )

@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
+from policies.modes import SHADOW
 from records.outcomes import CardVerdict
 from records.values import Direction, RecallRequirement
 
@@ -121,6 +122,7 @@ class DecisionTrace(Shape):
     """One decision from its intent to its verified outcome; None where it did not get that far.
 
     Attributes:
+        assignment: digest of the assignment manifest, which tells apart rounds that name their pairs alike.
         requirement: what the arm was assigned; eligible: how many rows passed the hard filters.
         action: what was proposed; executed: what Trial Provenance says ran.
         before, after: the verified primary metric of the configuration that was changed, and of the one that ran.
@@ -134,6 +136,7 @@ class DecisionTrace(Shape):
     iteration: int
     arm: str | None
     pair: str | None
+    assignment: str
     evaluation_task_id: str
     decision_point: str
     requirement: RecallRequirement
@@ -171,6 +174,11 @@ class DecisionTrace(Shape):
     def asked(self) -> bool:
         """Whether the arm was assigned memory."""
         return self.requirement is RecallRequirement.REQUIRED
+
+    @property
+    def shadowed(self) -> bool:
+        """Whether memory was recalled beside the work and shown to nobody (spec 18)."""
+        return self.arm == SHADOW
 
     @property
     def adopted(self) -> tuple[CardTrace, ...]:

@@ -34,6 +34,7 @@ def trace_decision(told: DecisionRecords) -> DecisionTrace:
         iteration=intent.iteration,
         arm=intent.arm,
         pair=intent.pair,
+        assignment=intent.governance.assignment_manifest_digest,
         evaluation_task_id=str(intent.evaluation_task_id),
         decision_point=intent.decision_point.value,
         requirement=intent.governance.recall_requirement,
@@ -75,15 +76,23 @@ def _execution(told: DecisionRecords) -> dict[str, Any]:
 
 
 def paired(traces: Sequence[DecisionTrace]) -> tuple[DecisionTrace, ...]:
-    """Return the traces, each with its counterpart: same pair, same place, another arm; None where there is none.
+    """Return the traces, each with its counterpart: same pair of one assignment, same place, another arm, or None.
 
-    Where a place has more than two arms, the first other arm by name is the counterpart.
+    Rounds of one namespace may name their pairs alike; their assignment manifests differ. Where a place has more than
+    two arms, the first other arm by name is the counterpart.
     """
-    places: dict[tuple[str, int], dict[str, DecisionTrace]] = {}
+    places: dict[_Place, dict[str, DecisionTrace]] = {}
     for trace in traces:
         if trace.pair is not None and trace.arm is not None:
-            places.setdefault((trace.pair, trace.iteration), {})[trace.arm] = trace
+            places.setdefault(_place(trace), {})[trace.arm] = trace
     return tuple(trace.model_copy(update={"counterpart": _counterpart(trace, places)}) for trace in traces)
+
+
+_Place = tuple[str, str | None, int]
+
+
+def _place(trace: DecisionTrace) -> _Place:
+    return trace.assignment, trace.pair, trace.iteration
 
 
 @dataclass(frozen=True)
@@ -128,10 +137,8 @@ class _Verified:
         return Judgement.CONFIRMED if self.gain > 0 else Judgement.REFUTED
 
 
-def _counterpart(
-    trace: DecisionTrace, places: Mapping[tuple[str, int], Mapping[str, DecisionTrace]]
-) -> Counterpart | None:
-    arms = places.get((trace.pair or "", trace.iteration), {})
+def _counterpart(trace: DecisionTrace, places: Mapping[_Place, Mapping[str, DecisionTrace]]) -> Counterpart | None:
+    arms = places.get(_place(trace), {})
     others = sorted(arm for arm in arms if arm != trace.arm)
     if trace.arm is None or not others:
         return None

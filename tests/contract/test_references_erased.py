@@ -90,6 +90,25 @@ def test_bytes_of_two_sources_go_with_the_second(
 
 
 @BOTH
+def test_an_erasure_takes_no_vectors_of_another_index(
+    stack: Stack, tmp_path: Path, model: SentenceTransformerEmbedder
+) -> None:
+    """One text under two addresses, and the same file in another namespace: each index has bytes of its own."""
+    paths = written(tmp_path / "in", **dict.fromkeys(("ridge.md", "forest.md"), f"Shared, of {stack.namespace}.\n"))
+    spaces = f"{stack.namespace}_other", stack.namespace
+    for space in spaces:
+        stack = Stack(stack.stores, space)
+        assert [each.error for each in add(stack, paths)] == [None] * len(paths)
+        expect(ReferenceIndexBuild, index(stack, model))
+    erased(stack, sources(stack)["ridge.md"].source.id)
+    for space, left in zip(spaces, (len(paths), len(paths) - 1), strict=True):
+        stack = Stack(stack.stores, space)
+        build = expect(ReferenceIndexBuild, index(stack, model))
+        assert stack.stores.artifacts.holds(build.vectors.sha256)
+        assert len(opened(stack, model).search("shared", 9)) == left
+
+
+@BOTH
 def test_the_bytes_themselves_can_be_erased(stack: Stack, tmp_path: Path, model: SentenceTransformerEmbedder) -> None:
     mine = {name: f"{text}\nBytes of {stack.namespace}.\n" for name, text in FILES.items()}
     add(stack, written(tmp_path / "in", **mine))

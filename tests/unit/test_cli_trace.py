@@ -74,6 +74,12 @@ def test_the_decisions_of_one_run(world: World, tmp_path: Path) -> None:
     assert [each["what"] for each in found["breaks"]] == ["link_missing"]
 
 
+def test_a_run_is_traced_in_its_own_namespace(world: World, tmp_path: Path) -> None:
+    every = _json(world, tmp_path, "--namespace", "world")["decisions"]
+    study = next(each for each in every if each["pair"] == "pair-1")
+    assert len(_json(world, tmp_path, "--run", study["run_id"])["decisions"]) == 1
+
+
 def test_text_tells_shares_with_their_denominators(world: World, tmp_path: Path) -> None:
     shown = _run(world, tmp_path, "--namespace", "world").stdout
     assert re.search(r"manifest fidelity\s+0\.833\s+5 of 6", shown)

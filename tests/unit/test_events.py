@@ -17,10 +17,11 @@ from memory.trace.events import EVENTS, LOST, WITHHELD, Event, event, listening,
 from memory.trace.log import Form, close_log, form_of, open_log, read_log
 from memory.trace.telling import committed, told
 from records.appends import Append, AppendReceipt
+from records.canonical import digest_bytes
 from records.errors import InvalidInputError, UnavailableError
 from records.flows import Authority, Transition
 from records.ids import NoCommitId
-from records.outcomes import NoCommitReason
+from records.outcomes import DecisionStatus, NoCommitReason, RecallOutcome
 from tests.support.decision_samples import sample_records
 from tests.support.trials import NOW, digest
 from tests.unit.recall_support import intent, rule
@@ -155,6 +156,17 @@ def test_telling_stops_nothing() -> None:
     assert [(each.name, each.fields) for each in heard] == [(LOST, {"error": "KeyError"})]
 
 
+def test_a_listener_that_fails_stops_nothing() -> None:
+    heard: list[Event] = []
+
+    def broken(_told: Event) -> None:
+        raise OSError("no space left")
+
+    with listening(broken), listening(heard.append):
+        tell(lambda: [event(LOST, "space", error="E")])
+    assert len(heard) == 1
+
+
 def test_where_nobody_listens_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
@@ -174,6 +186,14 @@ def test_every_kind_of_record_that_is_told_can_be_told() -> None:
     outside = {"strata.formed", "index.built", "recall.answered", "recall.failed", "trial.recorded", "trial.verified",
                "cost.stated", "append.refused", LOST}  # fmt: skip
     assert names == set(EVENTS) - outside
+
+
+def test_words_of_an_actor_and_of_a_verifier_are_not_told() -> None:
+    """A rejected proposal names any knob, and a code may carry what it is about."""
+    ended = next(each for each in sample_records().values() if isinstance(each, RecallOutcome))
+    said = {"proposed_knob": "secret-word", "decision_status": DecisionStatus.REJECTED, "outcome_reason": "code:secret"}
+    (made,) = told(ended.model_copy(update=said))
+    assert (made.fields["knob"], made.fields["source_reason"]) == (digest_bytes(b"secret-word"), "code")
 
 
 def test_a_no_commit_is_told() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +16,7 @@ from policies.mediation import (
     Action,
     Break,
     DecisionRecords,
+    DecisionTrace,
     Judgement,
     Ran,
     named_by,
@@ -306,6 +307,40 @@ def test_the_paired_difference_counts_every_place_of_every_pair(found: Mediation
     assert sorted(task.delta for task in effect.tasks) == pytest.approx([-0.025, 0.0])
     assert (effect.n_tasks, effect.n_pairs, effect.failed_control, effect.failed_memory) == (2, 2, 1, 1)
     assert {trace.pair for trace in traced.traces} == {f"{FIRST}/10000", f"{SECOND}/10000", "pair-1"}
+
+
+def _arm(traces: Sequence[DecisionTrace], arm: str, name: str, **changes: Any) -> list[DecisionTrace]:
+    return [trace.model_copy(update={"arm": name, **changes}) for trace in traces if trace.arm == arm]
+
+
+def test_a_third_arm_is_in_no_paired_difference(found: Mediation, traced: Traced) -> None:
+    legacy = _arm(traced.traces, "control", "legacy", after=0.01)
+    assert mediation([*traced.traces, *legacy], traced.fidelity).effect == found.effect
+
+
+def test_two_rounds_that_name_their_pairs_alike_stay_apart(found: Mediation, traced: Traced) -> None:
+    more = [trace.model_copy(update={"assignment": digest("another round")}) for trace in traced.traces]
+    effect = mediation([*traced.traces, *more], traced.fidelity).effect
+    assert effect is not None
+    assert found.effect is not None
+    assert (effect.n_pairs, effect.mean_delta) == (4, pytest.approx(found.effect.mean_delta))
+    by_intent = {trace.intent_id: trace for trace in traced.traces}
+    turned = [trace.model_copy(update={"intent_id": f"other {trace.intent_id}"}) for trace in more]
+    for trace in paired([*turned, *traced.traces]):
+        if trace.intent_id in by_intent:
+            assert trace.counterpart == by_intent[trace.intent_id].counterpart
+
+
+def test_an_arm_that_only_shadows_lost_nothing_and_was_shown_nothing(traced: Traced) -> None:
+    shadows = _arm(traced.traces, "memory", "shadow", eligible=1)
+    shown = mediation([*_arm(traced.traces, "control", "control"), *shadows], traced.fidelity)
+    assert (shown.effect, shown.no_effect) == (None, "no_pair_with_both_arms")
+    assert shown.shares["applicable_recall_at_budget"].of == 0
+
+
+def test_more_outcomes_than_places_have_no_figure(traced: Traced) -> None:
+    shown = mediation([*traced.traces, *_arm(traced.traces, "control", "control")], traced.fidelity)
+    assert (shown.effect, shown.no_effect) == (None, "more_outcomes_than_places")
 
 
 def test_a_metric_that_is_minimised_has_no_paired_utility(traced: Traced) -> None:

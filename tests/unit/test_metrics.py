@@ -6,6 +6,7 @@ import json
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,16 @@ def test_a_new_process_says_the_same(world: World, home: Home, samples: Samples)
 def test_labels_are_closed_lists(samples: Samples) -> None:
     labels = {label for _, values in samples for label in values}
     assert not [label for label in labels if ":" in label or len(label) > 40]
+
+
+def test_each_event_is_counted_once_by_many_readers(home: Home) -> None:
+    line = json.dumps({"event": "index.built", "seconds": 2}) + "\n"
+    home.events.write_text(line * 2000, encoding="utf-8")
+    times = EventTimes(home.events)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: times.read(), range(8)))
+    (found,) = [each for each in times.metrics() if each.name == "vrm_index_build_seconds"]
+    assert [each.value for each in found.samples if each.name.endswith("_count")] == [2000]
 
 
 def test_times_are_those_of_the_events(world: World, home: Home) -> None:

@@ -58,6 +58,15 @@ def test_a_notebook_gives_the_sources_of_its_cells(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "encoding"),
+    [("a.ipynb", notebook("x = '\ud800'"), "utf-8"), ("a.txt", "x +2AA- y", "utf-7")],
+)
+def test_half_a_character_makes_no_source(tmp_path: Path, name: str, data: str, encoding: str) -> None:
+    with pytest.raises(InvalidSourceError, match="D800"):
+        read_source(written(tmp_path, name, data), MAX, encoding)
+
+
 def test_a_notebook_of_version_3(tmp_path: Path) -> None:
     old = json.dumps({"worksheets": [{"cells": [{"input": ["print 1"]}, {"source": "words"}]}]})
     assert read_source(written(tmp_path, "a.ipynb", old), MAX).read.text == "print 1\n\nwords"

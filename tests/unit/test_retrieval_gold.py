@@ -10,9 +10,10 @@ import pytest
 
 from evaluation.retrieval.asking import Answer
 from evaluation.retrieval.gold import Corpus, clean_of, rows
+from evaluation.retrieval.graded import DEVELOPMENT, REPORT, half_of
 from evaluation.retrieval.planting import is_shown, questions_about, wide_group
 from evaluation.retrieval.questions import Act, Question, Stratum, grade_of
-from evaluation.retrieval.score import figures, report
+from evaluation.retrieval.score import Row, figures, report
 from evaluation.retrieval.transformations import PLANTED, Clean, blocked_rows, planted_row
 from evaluation.retrieval.untrusted import has_control, injected_row, stands
 from evaluation.simulation.material import POLICIES
@@ -85,6 +86,24 @@ def test_the_small_gold_set_is_answered(clean: Clean, answers: list[Answer]) -> 
     assert found["candidate_recall_20"]["denominator"] == sum(each.is_eligible for each in clean.questions)
     told = report(rows(Corpus("test", clean), answers))
     assert told["reason"] == "insufficient_coverage"
+
+
+def _row(question: Question, half: str, value: float) -> Row:
+    name = next(name for name in map(str, range(99)) if half_of(name) == half)
+    names = ("candidate_recall_20", "family_recall_3", "precision_3", "ndcg_3", "all_required")
+    return Row(question=replace(question, name=name), values=dict.fromkeys(names, value), cards=1, forbidden=(),
+               duplicates=0, blocked=False)  # fmt: skip
+
+
+def test_a_stratum_of_one_question_is_gated_and_only_what_is_reported_is_coverage(clean: Clean) -> None:
+    question = next(each for each in clean.questions if each.is_eligible)
+    told = report([_row(question, REPORT, 0.0), *[_row(question, DEVELOPMENT, 1.0)] * 500])
+    assert (told["worst_stratum"]["value"], told["worst_stratum"]["passed"]) == (0.0, False)
+    assert told["worst_stratum"]["measure"] != "all_required"
+    assert {"1 of 120 questions", f"{question.stratum.value}: 1 of 20"} <= set(told["missing"])
+    silent = replace(question, grades={})
+    whole = report([_row(question, REPORT, 1.0), *[_row(silent, REPORT, 1.0)] * 500])
+    assert f"{question.stratum.value}: 1 of 20" in whole["missing"], "what has no answer is no coverage of recall"
 
 
 def test_candidates_are_those_that_the_retriever_ranked(answers: list[Answer]) -> None:
@@ -163,7 +182,7 @@ def test_what_must_be_blocked_is_blocked_with_its_reason(clean: Clean) -> None:
 def test_vrm_r09_payloads_stay_data(clean: Clean, answers: list[Answer]) -> None:
     row = injected_row(clean, answers)
     assert row["cases"] > 0
-    assert (row["executed"], row["leaked"], row["sections_broken"]) == (0, 0, 0)
+    assert (row["planner_ignores_text"], row["leaked"], row["sections_broken"]) == (True, 0, 0)
 
 
 def test_a_section_that_was_broken_out_of_is_told() -> None:

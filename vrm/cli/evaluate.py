@@ -70,7 +70,7 @@ def writer(  # noqa: PLR0917  # options are named on the command line
 @app.command("retrieval", short_help="Score what is recalled for a decision.")
 @command
 def retrieval(  # noqa: PLR0917  # options are named on the command line
-    seeds: Annotated[int, typer.Option(help="Corpora of planted evidence, made from the seeds 0, 1, 2 and so on.")] = 2,
+    seeds: Annotated[int, typer.Option(help="Corpora of planted evidence, made from the seeds 0, 1, 2 and so on.")] = 3,
     scifact: Annotated[
         Path | None, typer.Option(help="Folder of the whole SciFact set (BEIR layout); without it, its extract.")
     ] = None,

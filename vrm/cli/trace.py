@@ -84,11 +84,15 @@ def _read(
     from memory.trace.reading import Asked, intent_of, read_traces  # noqa: PLC0415
     from records.fields import require_namespace  # noqa: PLC0415
     from records.ids import IntentId  # noqa: PLC0415
+    from records.runtime import RunBody  # noqa: PLC0415
     from vrm.cli import runs_view  # noqa: PLC0415
 
     namespace, run, intent = wanted
     require_namespace(namespace)
-    run_ids = (runs_view.resolve(stores.runtime, run).id,) if run else ()
+    found_run = runs_view.resolve(stores.runtime, run) if run else None
+    if found_run is not None:
+        namespace = RunBody.load(found_run.body).namespace
+    run_ids = (found_run.id,) if found_run else ()
     with stores.ledger.reading() as reader:
         one: IntentId | None = intent_of(reader, intent) if intent else None
         namespace = _of(reader, one) or namespace
