@@ -82,7 +82,7 @@ def _memory_rules(
     record = held(stored, card.memory_id, model)
     same = record is not None and record.payload_digest == card.memory_digest
     yield same, "the card was made from other bytes than its record has"
-    made = None
+    made: EvidenceCard | ProcedureCard | None = None
     if member is not None and snapshot is not None:
         if isinstance(record, ProcedureRecord):
             made = procedure_card(record, member, snapshot.lifecycle_position, card.renderer)
