@@ -1,19 +1,23 @@
 """What a card must be inside the Ledger transaction: the exact member of the queried snapshot (spec 9.6, VRM-R06, L04).
 
 Rules kept here: a memory card is a member of the Knowledge Snapshot of the Recall Input; an episodic one is a member of
-its Evidence Snapshot, and of the decision's own Run, arm and pair; both were made from the bytes that the Ledger has;
-id and citation follow from content and place.
+its Evidence Snapshot, and of the decision's own Run, arm and pair; both are exactly what the builder of cards makes of
+the bytes that the Ledger has; id and citation follow from content and place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
+from memory.evidence import resolve_bundles
 from memory.guard_rules import Rules, held, read
+from memory.recall.cards import episodic_card, make_card, procedure_card
+from policies.episodes import Episode
 from records.appends import StoredRecord
 from records.cards import EpisodicCard, ProcedureCard
 from records.decisions import Card, ContextItem, DecisionIntent, EvidenceCard, RecallContext, citation_id
-from records.evidence import Attempt, Experience
+from records.evidence import Attempt, Experience, VerifiedEvidenceBundle
 from records.ids import ExperienceId, MemoryId, RunId
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import MemoryRecord
@@ -21,6 +25,8 @@ from records.models import noun_of
 from records.procedures import ProcedureRecord
 from records.snapshots import KnowledgeMember, KnowledgeSnapshot, RecallInput
 from store.ledger.port import LedgerReader
+
+_OTHERWISE: Final = "the card says something else than its record"
 
 
 def source_of(card: Card) -> MemoryId | ExperienceId:
@@ -36,15 +42,18 @@ def card_rules(reader: LedgerReader, context: RecallContext, stored: Mapping[str
     snapshot = None if queried is None else read(reader, queried.knowledge_snapshot_id, KnowledgeSnapshot)
     yield snapshot is not None and snapshot.namespace == context.namespace, "the snapshot is not of this namespace"
     members = {member.memory_id: member for member in snapshot.members} if snapshot else {}
+    intent = held(stored, context.intent_id, DecisionIntent)
+    if queried is not None and queried.evidence_snapshot_id is not None:
+        yield from _own_snapshot(read(reader, queried.evidence_snapshot_id, EvidenceSnapshot), intent)
     for item in context.items:
         cited = citation_id(context.intent_id, context.recall_input_id, item.card.card_id, item.ordinal)
         own = (item.card_id, item.memory_id, item.citation_id) == (item.card.card_id, item.card.memory_id, cited)
         yield own, "card and citation do not follow from their content"
         if isinstance(item.card, EpisodicCard):
             yield from _episodic_rules(reader, item, item.card, queried, stored)
-            yield from _own_rules(item.card, held(stored, context.intent_id, DecisionIntent))
+            yield from _own_rules(item.card, intent)
         else:
-            yield from _memory_rules(item.card, members.get(item.card.memory_id), stored)
+            yield from _memory_rules(item.card, members.get(item.card.memory_id), snapshot, stored)
 
 
 def own_members(reader: LedgerReader, snapshot: EvidenceSnapshot) -> Rules:
@@ -62,7 +71,10 @@ def own_members(reader: LedgerReader, snapshot: EvidenceSnapshot) -> Rules:
 
 
 def _memory_rules(
-    card: EvidenceCard | ProcedureCard, member: KnowledgeMember | None, stored: Mapping[str, StoredRecord]
+    card: EvidenceCard | ProcedureCard,
+    member: KnowledgeMember | None,
+    snapshot: KnowledgeSnapshot | None,
+    stored: Mapping[str, StoredRecord],
 ) -> Rules:
     head = None if member is None else (member.event_id, member.disposition, member.scope_variant_id)
     yield head == (card.event_id, card.disposition, card.scope_variant_id), "the card is not of a snapshot member"
@@ -70,6 +82,13 @@ def _memory_rules(
     record = held(stored, card.memory_id, model)
     same = record is not None and record.payload_digest == card.memory_digest
     yield same, "the card was made from other bytes than its record has"
+    made: EvidenceCard | ProcedureCard | None = None
+    if member is not None and snapshot is not None:
+        if isinstance(record, ProcedureRecord):
+            made = procedure_card(record, member, snapshot.lifecycle_position, card.renderer)
+        elif isinstance(record, MemoryRecord):
+            made = make_card(record, member, snapshot.lifecycle_position, card.renderer)
+    yield made is not None and made.card_id == card.card_id, _OTHERWISE
 
 
 def _episodic_rules(
@@ -91,6 +110,18 @@ def _episodic_rules(
     yield same, "the card was made from other bytes than its record has"
     verified = None if record is None else record.verification_id
     yield verified == card.verification_id, f"card {item.ordinal} names another verification than its experience"
+    bundle = None if record is None else resolve_bundles(reader, [record]).get(ExperienceId(record.id))
+    made = None
+    if isinstance(bundle, VerifiedEvidenceBundle) and snapshot is not None:
+        made = episodic_card(Episode(bundle), snapshot, card.renderer)
+    yield made is not None and made.card_id == card.card_id, _OTHERWISE
+
+
+def _own_snapshot(snapshot: EvidenceSnapshot | None, intent: DecisionIntent | None) -> Rules:
+    """Say whose episodes were queried: what a card claims of itself proves nothing (VRM-L04, O03)."""
+    own = None if intent is None else (intent.run_id, intent.arm, intent.pair)
+    met = None if snapshot is None else (snapshot.visibility, snapshot.arm, snapshot.pair)
+    yield met is not None and met == own, "queried episodes are shown to their own Run, arm and pair alone"
 
 
 def _own_rules(card: EpisodicCard, intent: DecisionIntent | None) -> Rules:

@@ -7,7 +7,8 @@ Pure. Rules kept here:
 - the proposal is one of the actions that were allowed, changes the configuration in effect, and is the change that
   would be executed. Cards give no right to anything else, whatever they say;
 - an adopted card is mapped to the proposal: a recommendation to its own target, a warning to any other action than the
-  one that it warns of. A card that was only mentioned is not adopted.
+  one that it warns of, a procedure to a change of one of its steps, an episode to its own change; no action stands for
+  advice to abstain. A card that was only mentioned is not adopted.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from typing import Final
 
 from policies.catalog import value_text
 from policies.instruction import ActorInstruction
+from policies.lane_facts import changed_setting
 from policies.planner import PlannerAnswer
-from records.decisions import AllowedAction, ContextItem
+from records.cards import EpisodicCard, ProcedureCard
+from records.decisions import AllowedAction, Card, ContextItem, EvidenceCard
 from records.outcomes import CardDisposition, CardVerdict, TerminalReason
-from records.values import ActionKind
+from records.values import ActionKind, Knob
 
 
 class AnswerFault(StrEnum):
@@ -103,15 +106,30 @@ def _mapping(
     disposition: CardDisposition, item: ContextItem, allowed: Collection[AllowedAction], answer: PlannerAnswer
 ) -> set[PreflightViolation]:
     mapped = AllowedAction.build(knob=disposition.action_knob, value=disposition.action_value)
-    target = getattr(item.card, "target", None)  # what is no rule advises no single change, and has none
-    is_target = target is not None and (mapped.knob, mapped.value) == (target.knob.name, target.knob.to_value)
-    is_own = target is None or is_target == (getattr(item.card, "action", None) is ActionKind.RECOMMEND)
     return {
         violation
         for broken, violation in (
             (mapped not in allowed, PreflightViolation.MAPPING_NOT_ALLOWED),
             (mapped != answer.action, PreflightViolation.MAPPING_NOT_PROPOSED),
-            (not is_own, PreflightViolation.MAPPING_NOT_OF_CARD),
+            (not _is_own(mapped, item.card), PreflightViolation.MAPPING_NOT_OF_CARD),
         )
         if broken
     }
+
+
+def _is_own(mapped: AllowedAction | None, card: Card) -> bool:
+    """Return whether an action is one that the card can stand for (spec 12)."""
+    if mapped is None:
+        return False
+    match card:
+        case EvidenceCard():
+            is_target = mapped == _action_of(card.target.knob)
+            return card.action is not ActionKind.ABSTAIN and is_target == (card.action is ActionKind.RECOMMEND)
+        case ProcedureCard():
+            return [mapped.knob, mapped.value] in [changed_setting(step.action) for step in card.steps]
+        case EpisodicCard():
+            return card.change is not None and mapped == _action_of(card.change)
+
+
+def _action_of(knob: Knob) -> AllowedAction:
+    return AllowedAction(knob=knob.name, value=knob.to_value)

@@ -30,10 +30,11 @@ from records.states import Machine
 from records.values import RecallRequirement
 from store.recent import Recent
 
-Heads = dict[str, tuple[str, ...]]
+Heads = dict[str, tuple[str | None, ...]]
 """What a card must say of each member of the snapshots of a Recall Input, by the id of its source.
 
-Of a rule or a procedure that is event, disposition and scope variant; of an episode bundle, snapshot and position.
+Of a rule or a procedure that is event, disposition and scope variant; of an episode bundle, snapshot, position, and the
+Run, arm and pair that the snapshot is for.
 """
 
 
@@ -81,7 +82,8 @@ class DecisionCheck:
             }
             shown = None if queried is None else queried.evidence_snapshot_id
             for episodes in case.read([shown], EvidenceSnapshot).values():
-                where = (str(episodes.id), str(episodes.evidence_position))
+                own = (str(episodes.visibility), episodes.arm, episodes.pair)
+                where = (str(episodes.id), str(episodes.evidence_position), *own)
                 heads |= {str(one.experience_id): (one.bundle_digest, *where) for one in episodes.members}
             self._inputs.put(key, heads)
         return self._inputs[key]
@@ -118,8 +120,10 @@ def _card_faults(
         yield "its citation does not follow from its place"
     if isinstance(card, EpisodicCard):
         source, digest = str(card.experience_id), card.experience_digest
-        said: tuple[str, ...] = (card.bundle_digest, str(card.evidence_snapshot_id), str(card.evidence_position))
-        if intent is not None and (card.run_id, card.arm, card.pair) != (intent.run_id, intent.arm, intent.pair):
+        own = (str(card.run_id), card.arm, card.pair)
+        where = (str(card.evidence_snapshot_id), str(card.evidence_position))
+        said: tuple[str | None, ...] = (card.bundle_digest, *where, *own)
+        if intent is not None and own != (str(intent.run_id), intent.arm, intent.pair):
             yield "it is an episode of another Run, arm or pair"
     else:
         source, digest = str(card.memory_id), card.memory_digest

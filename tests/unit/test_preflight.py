@@ -9,22 +9,26 @@ import pytest
 
 from policies.catalog import Change
 from policies.instruction import ActorInstruction, actor_instruction
+from policies.lane_facts import changed_setting
 from policies.loading import load_policy
 from policies.manipulation import ManipulationResult, manipulation_check
 from policies.planner import PlannerAnswer, open_actions
 from policies.preflight import AnswerFault, PreflightViolation, answer_faults, rejection, violations
 from records.canonical import canonical_json
+from records.cards import EpisodicCard, ProcedureCard
 from records.decisions import AllowedAction, ContextItem, NoMemoryBinding, RequiredMemoryBinding
 from records.envelopes import PlannerEnvelope
 from records.errors import InvalidInputError, InvalidRecordError
 from records.evidence import Attempt, Intervention, Manipulation, TrialProvenance
 from records.ids import CitationId, ContextId, IntentId, InterventionId, RecallInputId
 from records.outcomes import RUNTIME_ONLY, CardDisposition, CardReason, RecallOutcome, TerminalReason
-from records.values import Knob
+from records.values import ActionKind, Knob
+from tests.support.card_samples import sample_cards
 from tests.support.decision_samples import sample_records
 from tests.support.trials import digest
 from tests.unit.recall_support import CATALOG, rule
 from tests.unit.test_planner import ask, card, warning
+from tests.unit.test_recall_lanes import step
 
 ALLOWED = open_actions(CATALOG, CATALOG.baseline, frozenset())
 INSTRUCTION = actor_instruction()
@@ -96,6 +100,26 @@ def test_vrm_r08_an_adopted_card_maps_to_the_proposal_and_to_its_own_target() ->
     assert violations([warned], ALLOWED, replace(ask(rule()), dispositions=(said,))) == (
         PreflightViolation.MAPPING_NOT_OF_CARD,
     )
+
+
+def test_vrm_r08_a_procedure_an_episode_and_advice_to_abstain_stand_for_their_own_changes_alone() -> None:
+    """Specification 12: a change of a step, the change that was run, and none."""
+    known, rules = sample_cards(), card(rule())
+    procedure, episode = known["procedure"], known["episodic"]
+    assert isinstance(procedure, ProcedureCard)
+    assert isinstance(episode, EpisodicCard)
+    procedure = procedure.model_copy(update={"steps": (*procedure.steps, step(3, "C", "1", "10"))})
+    steps = [changed_setting(each.action) for each in procedure.steps]
+    own = {AllowedAction(knob=each[0], value=each[1]) for each in steps if each is not None}
+    change = episode.change
+    shown = set[AllowedAction]() if change is None else {AllowedAction(knob=change.name, value=change.to_value)}
+    abstaining = rules.card.model_copy(update={"action": ActionKind.ABSTAIN})
+    for given, may in ((procedure, own), (episode, shown), (abstaining, set[AllowedAction]())):
+        item = rules.model_copy(update={"card": given})
+        for action in {*ALLOWED, *own, *shown}:
+            answer = edited(ask(rule()), action_knob=action.knob, action_value=action.value)
+            met = PreflightViolation.MAPPING_NOT_OF_CARD in violations([item], ALLOWED, answer)
+            assert met == (action not in may), (given.source_kind, action)
 
 
 @pytest.mark.parametrize(

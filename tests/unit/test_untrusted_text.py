@@ -161,6 +161,14 @@ def test_a_long_text_does_not_make_the_scan_slow_to_end() -> None:
         SCAN.findings([text])
 
 
+@pytest.mark.parametrize("pattern", [each.pattern for each in (*SCAN.patterns, *SCAN.raw)])
+def test_no_run_of_a_mark_makes_the_scan_slow(pattern: str) -> None:
+    """An open repetition of one mark is tried again from each of its places: it has an end, and starts at the first."""
+    assert not re.search(r"[^\w\s)\]\\](\{\d+,\}|[+*])", pattern)
+    for found in re.finditer(r"([#-])\{\d+,\d+\}", pattern):
+        assert pattern[: found.start()].endswith(f"(?<!{found[1]})")
+
+
 def test_version_1_labels_nothing() -> None:
     """Its section is as it was before there was a scan."""
     style = retrieval_policy("1").rendering
