@@ -31,7 +31,9 @@ class Shared(Handle):
 class Torn(Shared):
     """A handle of which another thread lets go right after every look at it, the worst that can happen."""
 
-    @property  # type: ignore[override]
+    _kept: Any = None
+
+    @property
     def _handle(self) -> Any:
         found, self._kept = self._kept, None
         return found

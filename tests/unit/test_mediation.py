@@ -323,7 +323,8 @@ def test_two_rounds_that_name_their_pairs_alike_stay_apart(found: Mediation, tra
     effect = mediation([*traced.traces, *more], traced.fidelity).effect
     assert effect is not None
     assert found.effect is not None
-    assert (effect.n_pairs, effect.mean_delta) == (4, pytest.approx(found.effect.mean_delta))
+    assert effect.n_pairs == 4
+    assert effect.mean_delta == pytest.approx(found.effect.mean_delta)
     by_intent = {trace.intent_id: trace for trace in traced.traces}
     turned = [trace.model_copy(update={"intent_id": f"other {trace.intent_id}"}) for trace in more]
     for trace in paired([*turned, *traced.traces]):
