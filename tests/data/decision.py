@@ -5,6 +5,7 @@ from __future__ import annotations
 from importers.published_table import contract, task_identities
 from memory.leases import admission, completion
 from memory.ports import all_good
+from memory.recall.cards import make_card
 from policies.retention import check_retention
 from records.appends import Proposal
 from records.base import Record
@@ -13,7 +14,6 @@ from records.decisions import (
     ContextStatus,
     DecisionContractView,
     DecisionIntent,
-    EvidenceCard,
     RecallContext,
     citation_id,
     memory_binding,
@@ -23,14 +23,11 @@ from records.ids import (
     ContextId,
     ContractId,
     ContractViewId,
-    EventId,
-    ExperienceId,
     IntentId,
-    MemoryId,
     RecallInputId,
     RunId,
 )
-from records.knowledge import LinkRelation, MemoryRecord
+from records.knowledge import MemoryRecord
 from records.outcomes import (
     CardDisposition,
     CardReason,
@@ -42,12 +39,11 @@ from records.outcomes import (
     SourceStatus,
 )
 from records.runtime import RunBody, activity_id
-from records.snapshots import RecallInput
+from records.snapshots import KnowledgeSnapshot, RecallInput
 from records.states import Machine
 from records.values import (
     ActorIdentity,
     DecisionPoint,
-    Disposition,
 )
 from tests.data.stage import NOW, World, digest
 from tests.support.governance import manifest, publish_admitted
@@ -126,27 +122,11 @@ def _propose(world: World, transition: Transition, run_id: RunId, intent: Decisi
 
 
 def _context(world: World, intent: DecisionIntent, recall_input: RecallInput, rule: MemoryRecord) -> RecallContext:
-    head = world.ledger.variant_heads(world.namespace)[str(rule.scope_variant_id)]
-    card = EvidenceCard(
-        namespace=world.namespace,
-        memory_id=MemoryId(rule.id),
-        memory_digest=rule.payload_digest,
-        family_id=rule.family_id,
-        scope_variant_id=rule.scope_variant_id,
-        event_id=EventId(head.event_id),
-        disposition=Disposition.ACTIVE,
-        as_of_position=world.ledger.namespace_head(world.namespace).lifecycle,
-        claim=rule.claim,
-        applicability=rule.scope_description,
-        action=rule.action,
-        target=rule.target,
-        mechanism=rule.mechanism,
-        effect=rule.effect,
-        strength=rule.strength,
-        supporting=_linked(rule, LinkRelation.SUPPORTS),
-        contradicting=_linked(rule, LinkRelation.CONTRADICTS),
-        renderer="cards/v1",
-    )
+    stored = world.ledger.get(recall_input.knowledge_snapshot_id)
+    snapshot = None if stored is None else stored.load()
+    assert isinstance(snapshot, KnowledgeSnapshot)
+    (member,) = [each for each in snapshot.members if each.memory_id == rule.id]
+    card = make_card(rule, member, snapshot.lifecycle_position, "cards/v1")
     input_id = RecallInputId(recall_input.id)
     item = ContextItem(
         ordinal=1,
@@ -172,10 +152,6 @@ def _context(world: World, intent: DecisionIntent, recall_input: RecallInput, ru
         candidates=(),
         filtered=(),
     )
-
-
-def _linked(rule: MemoryRecord, relation: LinkRelation) -> tuple[ExperienceId, ...]:
-    return tuple(link.experience_id for link in rule.links if link.relation is relation)
 
 
 def _actor(rule: MemoryRecord) -> ActorIdentity:

@@ -94,7 +94,7 @@ def build_world(
     assert not campaigns.project(lambda _: None)
     snapshot = _capture(world, policies)
     assert not campaigns.distil(snapshot, distiller, lambda _: None)
-    decide(world, _recall_input(world, policies, snapshot), active_rules(world)[0])
+    decide(world, _recall_input(world, policies), active_rules(world)[0])
     all_good(owner.apply([completion(run_id)]))
     return world
 
@@ -144,7 +144,7 @@ def _direct(world: World, transition: Transition, *records: Record) -> None:
     all_good(world.spine.direct([Append.direct(transition, f"{transition.value}/{records[-1].id}", records)]))
 
 
-def _recall_input(world: World, policies: Policies, snapshot: EvidenceSnapshotId) -> RecallInput:
+def _recall_input(world: World, policies: Policies) -> RecallInput:
     policy = policies.lifecycle.identity
     members = tuple(
         KnowledgeMember(
@@ -161,7 +161,7 @@ def _recall_input(world: World, policies: Policies, snapshot: EvidenceSnapshotId
     index = IndexBuild(
         **world.head,
         knowledge_snapshot_id=KnowledgeSnapshotId(knowledge.id),
-        evidence_snapshot_id=snapshot,
+        evidence_snapshot_id=None,
         identity="test",
         identity_digest=digest("identity"),
         semantic=False,
@@ -173,7 +173,7 @@ def _recall_input(world: World, policies: Policies, snapshot: EvidenceSnapshotId
     recall_input = RecallInput(
         **world.head,
         knowledge_snapshot_id=KnowledgeSnapshotId(knowledge.id),
-        evidence_snapshot_id=snapshot,
+        evidence_snapshot_id=None,
         retrieval_policy=policy,
         renderer="cards/v1",
         tokenizer="cl100k_base",
