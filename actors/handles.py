@@ -78,6 +78,10 @@ class Handle:
         self._handle: Any = None
         self._lock = Lock()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Go to another process as a name; the actor is looked up there anew."""
+        return type(self), (self._role, self._settings)
+
     def call(self, method: str, *arguments: Any) -> Any:
         """Call a method and return its answer.
 
@@ -98,12 +102,7 @@ class Handle:
         raise UnavailableError("actor", self._role.name, remedy)
 
     def attempt(self, method: str, *arguments: Any) -> Any:
-        """Call a method once and return its answer.
-
-        Raises:
-            VrmError: what the actor raised.
-            RayActorError, GetTimeoutError: the actor was lost, or cannot start.
-        """
+        """Call a method once and return its answer; raises what the actor raised, or that it was lost."""
         return self.finish(*self.begin(method, *arguments))
 
     def begin(self, method: str, *arguments: Any) -> tuple[Any, Any]:
@@ -331,8 +330,7 @@ class EmbedderHandle:
 
     def embed(self, texts: Sequence[str], *, kind: str = "passage") -> NDArray[np.float32]:
         """Return one unit vector per text, shape (n, dimensions)."""
-        vectors: NDArray[np.float32] = self.handle.call("embed", list(texts), kind)
-        return vectors
+        return cast("NDArray[np.float32]", self.handle.call("embed", list(texts), kind))
 
     def begin(self, texts: Sequence[str], *, kind: TextKind = "passage") -> Waiting:
         """Start to embed; what comes back gives what `embed` does, and raises what it does."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any, cast
 
 import pytest
 from ray.exceptions import ActorDiedError
 
 from actors.handles import Handle, Role
+from actors.settings import Settings
 
 
 class Shared(Handle):
@@ -59,3 +61,10 @@ def test_an_actor_that_another_thread_lets_go_of_is_still_returned() -> None:
     handle = Torn()
     assert handle._living() is not None
     assert handle._living() is not None
+
+
+def test_a_handle_goes_to_another_process_as_a_name() -> None:
+    """A replica is given the embedder's; neither lock nor actor can travel."""
+    there = pickle.loads(pickle.dumps(Handle(Role("embedder", object), Settings("ledger", "runtime", "artifacts"))))
+    assert there._role == Role("embedder", object)
+    assert there._handle is None
