@@ -195,6 +195,7 @@ class Memory:
     ) -> RecallRequest:
         config = catalog.effective_config(question.config)
         procedures = question.point is not DecisionPoint.INTERVENTION  # an intervention is one change, and has none
+        here = _here() if procedures else (None, None)
         return RecallRequest(
             intent_id=IntentId(intent.id),
             recall_input_id=self._recall_input(),
@@ -204,9 +205,9 @@ class Memory:
                 evaluation_task_id=intent.evaluation_task_id,
                 domain=catalog.domain,
                 dataset_digest=None,
-                source_digest=None,
+                source_digest=here[0],
                 model_family=MODEL_FAMILY,
-                environment_digest=None,
+                environment_digest=here[1],
                 contract_digest=contract.comparability_digest,
                 budget_class=BUDGET_CLASS,
                 visibility=self.namespace,
@@ -236,6 +237,14 @@ class Memory:
             if same_domain and isinstance(view, DecisionContractView) and isinstance(loaded, EvaluationContract):
                 return view, loaded
         raise NotFoundError("contract", catalog.domain, "No decision was registered for this domain; run `vrm run`.")
+
+
+def _here() -> tuple[str, str]:
+    """Return the digests of the source and of the environment that run here; a procedure is bound to its own."""
+    from experiments.fingerprint import environment_digest  # noqa: PLC0415  # brings everything that experiments need
+    from experiments.tabular.pipelines import source_digest  # noqa: PLC0415
+
+    return source_digest(), environment_digest()
 
 
 def _tools(domain: str) -> tuple[AllowedTool, ...]:

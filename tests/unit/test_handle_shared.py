@@ -65,6 +65,6 @@ def test_an_actor_that_another_thread_lets_go_of_is_still_returned() -> None:
 
 def test_a_handle_goes_to_another_process_as_a_name() -> None:
     """A replica is given the embedder's; neither lock nor actor can travel."""
-    there = pickle.loads(pickle.dumps(Handle(Role("embedder", object), Settings("ledger", "runtime", "artifacts"))))
+    there = pickle.loads(pickle.dumps(Handle(Role("embedder", object), Settings("ledger", "runtime", "artifacts"))))  # noqa: S301  # our own
     assert there._role == Role("embedder", object)
     assert there._handle is None
