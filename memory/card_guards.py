@@ -43,8 +43,9 @@ def card_rules(reader: LedgerReader, context: RecallContext, stored: Mapping[str
     yield snapshot is not None and snapshot.namespace == context.namespace, "the snapshot is not of this namespace"
     members = {member.memory_id: member for member in snapshot.members} if snapshot else {}
     intent = held(stored, context.intent_id, DecisionIntent)
-    if queried is not None and queried.evidence_snapshot_id is not None:
-        yield from _own_snapshot(read(reader, queried.evidence_snapshot_id, EvidenceSnapshot), intent)
+    if queried is not None and any(isinstance(item.card, EpisodicCard) for item in context.items):
+        named = queried.evidence_snapshot_id
+        yield from _own_snapshot(None if named is None else read(reader, named, EvidenceSnapshot), intent)
     for item in context.items:
         cited = citation_id(context.intent_id, context.recall_input_id, item.card.card_id, item.ordinal)
         own = (item.card_id, item.memory_id, item.citation_id) == (item.card.card_id, item.card.memory_id, cited)

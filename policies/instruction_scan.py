@@ -96,7 +96,7 @@ def as_read(text: str) -> str:
     """Return a text as a reader sees it: compatibility form, casefolded, nothing invisible, single spaces."""
     visible = "".join(
         " " if character.isspace() else character
-        for character in unicodedata.normalize("NFKC", text)
+        for character in unicodedata.normalize("NFKC", text.replace("\\n", " "))  # values are JSON texts
         if character.isspace() or unicodedata.category(character) not in _INVISIBLE
     )
     return _SPACE.sub(" ", visible.casefold())

@@ -122,12 +122,7 @@ class IndexBuilder:
     """Takes documents one by one, in any order."""
 
     def __init__(self, embedder: Embedder, *, rule: str = TERMS_VERSION) -> None:
-        """Begin without documents.
-
-        Args:
-            embedder: is asked for some texts at a time.
-            rule: which of `TERM_RULES` splits texts.
-        """
+        """Begin without documents; `embedder` is asked for some texts at a time, `rule` of `TERM_RULES` splits them."""
         self._embedder, self._rule = embedder, rule
         self._ids: list[str] = []
         self._digests = bytearray()
@@ -205,14 +200,8 @@ class LoadedIndex:
         self._ids = PackedTexts(parts["ids"], parts["id_starts"])
         self._texts: NDArray[np.uint8] = parts["text_digests"]
         terms = PackedTexts(parts["terms"], parts["term_starts"])
-        self._postings = Postings(
-            terms,
-            parts["posting_starts"],
-            parts["posting_rows"],
-            parts["posting_impacts"],
-            self._meta.size,
-            self._meta.identity.words,
-        )
+        starts, rows, impacts = (parts[f"posting_{name}"] for name in ("starts", "rows", "impacts"))
+        self._postings = Postings(terms, starts, rows, impacts, self._meta.size, self._meta.identity.words)
         self._quantised = Quantised(parts["codes"], parts["multipliers"])
         self._check()
 
@@ -375,8 +364,7 @@ def _read_meta(frame: Frame) -> _Meta:
         meta = _Meta.model_validate(frame.meta)
     except ValidationError as error:
         raise IntegrityError("index.meta", str(error), _REBUILD) from error
-    theirs = meta.identity
-    words = theirs.words if theirs.words in TERM_RULES else TERMS_VERSION
+    words = (theirs := meta.identity).words if meta.identity.words in TERM_RULES else TERMS_VERSION
     ours = IndexIdentity(embedder_id=theirs.embedder_id, dimensions=theirs.dimensions, words=words)
     for field, value in ours.model_dump().items():
         met = getattr(theirs, field)
