@@ -11,6 +11,7 @@ Rules kept here (docs/adr/0061):
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import Counter
@@ -87,16 +88,28 @@ def pinned_scan(pinned: PolicyIdentity) -> InstructionScan:
 
 @lru_cache(maxsize=4096)  # every decision meets the same texts
 def _codes(policy: InstructionScan, text: str) -> frozenset[str]:
+    text = _said(text)
     seen = as_read(text)
     found = {each.code for each in policy.patterns if re.search(each.pattern, seen)}
     return frozenset(found | {each.code for each in policy.raw if re.search(each.pattern, text)})
+
+
+def _said(text: str) -> str:
+    """Return what a value of a procedure says: kept as JSON, it would hide line ends and control characters."""
+    if text[:1] != '"':
+        return text
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return text
+    return said if isinstance(said, str) else text
 
 
 def as_read(text: str) -> str:
     """Return a text as a reader sees it: compatibility form, casefolded, nothing invisible, single spaces."""
     visible = "".join(
         " " if character.isspace() else character
-        for character in unicodedata.normalize("NFKC", text.replace("\\n", " "))  # values are JSON texts
+        for character in unicodedata.normalize("NFKC", text)
         if character.isspace() or unicodedata.category(character) not in _INVISIBLE
     )
     return _SPACE.sub(" ", visible.casefold())
