@@ -364,7 +364,7 @@ def _read_meta(frame: Frame) -> _Meta:
         meta = _Meta.model_validate(frame.meta)
     except ValidationError as error:
         raise IntegrityError("index.meta", str(error), _REBUILD) from error
-    words = (theirs := meta.identity).words if meta.identity.words in TERM_RULES else TERMS_VERSION
+    words = theirs.words if (theirs := meta.identity).words in TERM_RULES else TERMS_VERSION
     ours = IndexIdentity(embedder_id=theirs.embedder_id, dimensions=theirs.dimensions, words=words)
     for field, value in ours.model_dump().items():
         met = getattr(theirs, field)

@@ -13,15 +13,8 @@ from policies.retention import check_retention
 from records.appends import Append, AppendReceipt
 from records.base import Record, load_record
 from records.conflicts import CommitConflict, HeadConflict, NoCommit, RetentionConflict
-from records.decisions import (
-    BlockedTarget,
-    ContextItem,
-    DecisionIntent,
-    RecallContext,
-    RetentionCheck,
-    citation_id,
-    memory_binding,
-)
+from records.decisions import BlockedTarget, ContextItem, DecisionIntent, RecallContext, RetentionCheck, citation_id
+from records.decisions import memory_binding as bound_to
 from records.errors import IdentityConflictError, InvalidRecordError
 from records.flows import Authority, Transition
 from records.ids import EventId, ExperienceId, MemoryId
@@ -304,7 +297,7 @@ class TestDecisions:
         intent, context = rules.records["decision-intent"], rules.records["decision-recall-context"]
         assert isinstance(intent, DecisionIntent)
         assert isinstance(context, RecallContext)
-        given = memory_binding(intent, context).canonical_digest
+        given = bound_to(intent, context).canonical_digest
         own = {"citation_id": context.items[0].citation_id, "card_id": context.items[0].card_id}
         fates = tuple(each.model_copy(update=own) for each in outcome.dispositions)
         bound = {"context_id": context.id, "memory_binding_digest": given, "dispositions": fates}
