@@ -244,7 +244,8 @@ def _cancelled(content: Content) -> None:
     content.update(
         decision_status="cancelled", terminal_reason="CANCELLED_BY_COMMAND", artifact_committed=False,
         artifact_digest=None, effective_config_digest=None, terminal_evidence_kind="CANCEL_EVENT",
-        terminal_evidence_digest=_NONE,
+        terminal_evidence_digest=_NONE, intervention_id=None, hypothesis_id=None, proposed_knob=None,
+        proposed_value=None,
     )  # fmt: skip
     for each in content["dispositions"]:
         each.update(verdict="not_considered", reason="not_considered_cancelled", action_knob=None, action_value=None)
