@@ -364,11 +364,11 @@ def _read_meta(frame: Frame) -> _Meta:
         meta = _Meta.model_validate(frame.meta)
     except ValidationError as error:
         raise IntegrityError("index.meta", str(error), _REBUILD) from error
-    words = theirs.words if (theirs := meta.identity).words in TERM_RULES else TERMS_VERSION
+    theirs = meta.identity
+    words = theirs.words if theirs.words in TERM_RULES else TERMS_VERSION
     ours = IndexIdentity(embedder_id=theirs.embedder_id, dimensions=theirs.dimensions, words=words)
     for field, value in ours.model_dump().items():
-        met = getattr(theirs, field)
-        if met != value:
+        if (met := getattr(theirs, field)) != value:
             raise IntegrityError(f"index.identity.{field}", met, f"{value} is read here. {_REBUILD}")
     return meta
 

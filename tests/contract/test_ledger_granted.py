@@ -8,22 +8,19 @@ from typing import Any
 
 import pytest
 
-from memory.recall.cards import make_card
 from policies.retention import check_retention
 from records.appends import Append, AppendReceipt
 from records.base import Record, load_record
 from records.conflicts import CommitConflict, HeadConflict, NoCommit, RetentionConflict
-from records.decisions import BlockedTarget, ContextItem, DecisionIntent, RecallContext, RetentionCheck, citation_id
-from records.decisions import memory_binding as bound_to
+from records.decisions import BlockedTarget, DecisionIntent, RecallContext, RetentionCheck, memory_binding
 from records.errors import IdentityConflictError, InvalidRecordError
 from records.flows import Authority, Transition
 from records.ids import EventId, ExperienceId, MemoryId
 from records.knowledge import EventType, LifecycleEvent, MemoryRecord, MemoryRelation, RelationKind
 from records.outcomes import NoCommitReason, NoCommitReceipt, ObservedHead, RecallOutcome
-from records.snapshots import KnowledgeSnapshot
 from records.values import Disposition, RecallRequirement
 from store.ledger.port import LedgerReader, LedgerStore, Refusal
-from tests.support.decision_samples import make_intent, sample_records
+from tests.support.decision_samples import governed_item, make_intent, sample_records
 from tests.support.samples import POLICY, Common, authorization_id, baseline_records, make_event, make_memory
 from tests.support.stores import Writer, evidence_append, expect, granted
 
@@ -275,21 +272,13 @@ class TestDecisions:
         context = rules.records["decision-recall-context"]
         assert isinstance(context, RecallContext)
         check = check_retention(rules.writer.store.namespace_head(rules.writer.namespace), ())
-        context = context.model_copy(update={"retention": check, "items": (self.item(rules, context),), **changes})
+        context = context.model_copy(
+            update={"retention": check, "items": (governed_item(rules.records, context),), **changes}
+        )
         rules.records["decision-recall-context"] = context
         (answer,) = rules.writer.commit(granted(Transition.APPEND_CONTEXT, [context], name))
         receipt: AppendReceipt = expect(AppendReceipt, answer)
         return receipt
-
-    def item(self, rules: Rules, context: RecallContext) -> ContextItem:
-        """Return the sample's item with the card that its rule makes, which the guard makes again."""
-        snapshot, rule = rules.records["knowledge-snapshot"], rules.records["memory-record"]
-        assert isinstance(snapshot, KnowledgeSnapshot)
-        assert isinstance(rule, MemoryRecord)
-        (member,) = [each for each in snapshot.members if each.memory_id == rule.id]
-        card = make_card(rule, member, snapshot.lifecycle_position, "cards/v1")
-        cited = citation_id(context.intent_id, context.recall_input_id, card.card_id, 1)
-        return context.items[0].model_copy(update={"card": card, "card_id": card.card_id, "citation_id": cited})
 
     def outcome(self, rules: Rules, name: str = "outcome", **changes: Any) -> AppendReceipt:
         outcome = rules.records["recall-decision-outcome"]
@@ -297,7 +286,7 @@ class TestDecisions:
         intent, context = rules.records["decision-intent"], rules.records["decision-recall-context"]
         assert isinstance(intent, DecisionIntent)
         assert isinstance(context, RecallContext)
-        given = bound_to(intent, context).canonical_digest
+        given = memory_binding(intent, context).canonical_digest
         own = {"citation_id": context.items[0].citation_id, "card_id": context.items[0].card_id}
         fates = tuple(each.model_copy(update=own) for each in outcome.dispositions)
         bound = {"context_id": context.id, "memory_binding_digest": given, "dispositions": fates}

@@ -6,6 +6,7 @@ comparator (`baseline_records`) and the second rule of the relation are the only
 
 from __future__ import annotations
 
+from memory.recall import cards
 from records.base import Record
 from records.decisions import (
     ContextItem,
@@ -173,6 +174,17 @@ def make_card(known: dict[str, Record]) -> EvidenceCard:
         mechanism=memory.mechanism, effect=EFFECT, strength=STRENGTH,
         supporting=(ExperienceId(known["experience"].id),), contradicting=(), renderer="cards/v1",
     )  # fmt: skip
+
+
+def governed_item(known: dict[str, Record], context: RecallContext) -> ContextItem:
+    """Return the item of the sample context with the card that its rule makes, which the guard makes again."""
+    snapshot, rule = known["knowledge-snapshot"], known["memory-record"]
+    assert isinstance(snapshot, KnowledgeSnapshot)
+    assert isinstance(rule, MemoryRecord)
+    (member,) = [each for each in snapshot.members if each.memory_id == rule.id]
+    card = cards.make_card(rule, member, snapshot.lifecycle_position, "cards/v1")
+    cited = citation_id(context.intent_id, context.recall_input_id, card.card_id, 1)
+    return context.items[0].model_copy(update={"card": card, "card_id": card.card_id, "citation_id": cited})
 
 
 def _decision(common: Common, known: dict[str, Record]) -> dict[str, Record]:
