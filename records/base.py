@@ -192,8 +192,8 @@ class Record(Model):
         return "checked" in vars(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel between processes as the payload, which is read by the constructor on arrival."""
-        return load_record, (self.kind.noun, self.payload)
+        """Travel between processes as the payload, read on arrival by the model, whose name brings its module along."""
+        return type(self).load, (self.payload,)
 
     @property
     def payload(self) -> bytes:

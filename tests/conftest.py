@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from hypothesis import settings
 
@@ -63,7 +64,16 @@ def open_path() -> Iterator[Path]:
     """A short temporary folder that an unprivileged account can pass through: the place for a home in a test."""
     folder = _open_folder()
     yield folder
+    # A cluster whose folder is gone goes on owning what it claimed, and other tests would meet it.
+    left = [each for each in psutil.process_iter(["cmdline"]) if _is_raylet_in(folder, each.info["cmdline"] or ())]
+    for each in left:
+        each.kill()
     shutil.rmtree(folder)
+    assert not left, "the test left a cluster running; name the session's by RAY_ADDRESS, or stop its own"
+
+
+def _is_raylet_in(folder: Path, command: Sequence[str]) -> bool:
+    return bool(command) and command[0].endswith("raylet") and any(str(folder) in word for word in command)
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from actors.cluster import ClusterInfo
 from store.server import DatabaseUrls
 from tests.cluster.installation import Installation, Study, installed
+from tests.cluster.product import Product
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +27,9 @@ def place(
 def study(place: Installation) -> Study:
     """A Run in a namespace of its own."""
     return Study(place)
+
+
+@pytest.fixture
+def product(place: Installation, ray_cluster: ClusterInfo, open_path: Path) -> Product:
+    """The command line over the session's installation, in a home of its own."""
+    return Product(place, ray_cluster, open_path / "h")

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actors.cluster import ClusterInfo
 from evaluation.bench import studies
 from evaluation.bench.bulk import source_run
 from evaluation.bench.corpus import SPACE
@@ -28,54 +21,13 @@ from store.artifacts import ArtifactStore
 from store.ledger.memory import MemoryLedger
 from store.runtime.memory import MemoryRuntime
 from tests.cluster.installation import Installation
+from tests.cluster.product import Product
 from tests.data.tables import write_table
 from tests.support.stack import Stack, Stores
 from tests.support.stores import fresh_namespace
 
-ROOT = Path(__file__).parents[2]
 TRIALS = 2 * studies.TRIALS
 PATIENCE_SECONDS = 300.0
-
-
-class Product:
-    """The command line, in the environment of an installation."""
-
-    def __init__(self, place: Installation, cluster: ClusterInfo, home: Path) -> None:
-        """Work in `home`."""
-        self._environment = os.environ | cluster.environment() | {
-            "RAY_ADDRESS": cluster.address,  # or it would start a cluster in its home, which outlives it
-            "VRM_HOME": str(home),
-            "VRM_LEDGER_DSN": place.ledger_database.app,
-            "VRM_LEDGER_ADMIN_DSN": place.ledger_database.admin,
-            "VRM_RUNTIME_DSN": place.runtime_database.app,
-            "VRM_RUNTIME_ADMIN_DSN": place.runtime_database.admin,
-            "VRM_ARTIFACTS_URL": str(place.folder),
-            "PYTHONPATH": str(ROOT),
-        }  # fmt: skip
-
-    def __call__(self, *arguments: str, code: int = 0) -> Any:
-        """Give a command to its end, and return what it said."""
-        with self.started(*arguments) as process:
-            out, errors = process.communicate(timeout=500)
-        assert process.returncode == code, out[-2000:] + errors[-2000:]
-        return json.loads(out)
-
-    @contextmanager
-    def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """Give a command; one that still runs at the end of the block is killed."""
-        command = [sys.executable, "-c", "from vrm.cli import main; main()", *arguments, "--json"]
-        with subprocess.Popen(
-            command, cwd=ROOT, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
-
-
-@pytest.fixture
-def product(place: Installation, ray_cluster: ClusterInfo, open_path: Path) -> Product:
-    return Product(place, ray_cluster, open_path / "h")
 
 
 def append_evidence(place: Installation) -> None:

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actors.cluster import ClusterInfo
 from memory.ports import all_good
 from records.states import Machine, Phase
 from tests.cluster.installation import Installation, Study
-
-ROOT = Path(__file__).parents[2]
+from tests.cluster.product import Product
 
 
 @pytest.mark.slow
 def test_a_run_is_paused_resumed_and_cancelled_while_decisions_are_open(
-    place: Installation, study: Study, ray_cluster: ClusterInfo, open_path: Path
+    place: Installation, study: Study, product: Product
 ) -> None:
-    environment = os.environ | ray_cluster.environment() | {
-        "VRM_HOME": str(open_path / "h"),
-        "VRM_LEDGER_DSN": place.ledger_database.app,
-        "VRM_LEDGER_ADMIN_DSN": place.ledger_database.admin,
-        "VRM_RUNTIME_DSN": place.runtime_database.app,
-        "VRM_RUNTIME_ADMIN_DSN": place.runtime_database.admin,
-        "VRM_ARTIFACTS_URL": str(place.folder),
-        "PYTHONPATH": str(ROOT),
-    }  # fmt: skip
-
     def vrm(*arguments: str, code: int = 0) -> Any:
-        done = subprocess.run(
-            [sys.executable, "-c", "from vrm.cli import main; main()", "runs", *arguments, "--json"],
-            cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
-        assert done.returncode == code, done.stdout[-2000:] + done.stderr[-2000:]
-        return json.loads(done.stdout)
+        return product("runs", *arguments, code=code)
 
     run, other = str(study.run.id), Study(place)
     receipts = all_good(place.spine.carry(study.proposals(1, 2)))

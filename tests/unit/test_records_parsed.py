@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -53,3 +56,10 @@ def test_a_large_record_is_kept_as_well() -> None:
     experience = make_evidence("known")[-1]
     large = row_of(experience.model_copy(update={"analysis": "much " * 10_000 + "said"}))
     assert large.load() is replace(large).load()
+
+
+def test_a_record_brings_its_module_along_to_a_process_that_knows_no_kind() -> None:
+    experience = make_evidence("known")[-1]
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).id)"
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(experience), capture_output=True, check=True)
+    assert done.stdout.decode().strip() == str(experience.id)
