@@ -22,12 +22,16 @@ from records.errors import IntegrityError, InvalidInputError, UnavailableError, 
 
 Connection = psycopg.Connection[TupleRow]
 
-SETTINGS: Final = (
-    "-c statement_timeout=120000 -c idle_in_transaction_session_timeout=60000 -c lock_timeout=30000 "
+_SETTINGS: Final = (
+    "-c statement_timeout=120000 -c idle_in_transaction_session_timeout={idle} -c lock_timeout=30000 "
     "-c synchronous_commit=on"
 )
+SETTINGS: Final = _SETTINGS.format(idle="1min")
 """No statement and no forgotten transaction may hold a lock for ever, and no acknowledged commit may be lost, whatever
 the database or the role has for a default."""
+READING: Final = _SETTINGS.format(idle="6h")
+"""The same for what reads one moment, which keeps nobody from writing: an index of a hundred thousand texts is made
+between two questions, and a model takes most of an hour for it."""
 
 TRANSACTION_LIMIT: Final = "SET transaction_timeout = 300000"
 """What ends a writer that stands still in the middle of a group: there the server waits for the rest of what was sent,
@@ -35,7 +39,7 @@ which it does not count as idling."""
 _KNOWS_TRANSACTION_LIMIT: Final = 170000
 
 
-def connect(dsn: str, holder: str) -> Connection:
+def connect(dsn: str, holder: str, settings: str = SETTINGS) -> Connection:
     """Open a connection in autocommit mode.
 
     Raises:
@@ -43,7 +47,7 @@ def connect(dsn: str, holder: str) -> Connection:
     """
     with translated("postgres"):
         return psycopg.connect(
-            dsn, autocommit=True, connect_timeout=10, application_name=f"vrm {holder} {os.getpid()}", options=SETTINGS
+            dsn, autocommit=True, connect_timeout=10, application_name=f"vrm {holder} {os.getpid()}", options=settings
         )
 
 

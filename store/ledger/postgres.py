@@ -15,7 +15,7 @@ from typing import Final
 from records.appends import AppendReceipt
 from records.base import KINDS
 from records.errors import FencedError, UnavailableError, VrmError
-from store.database import connect, translated
+from store.database import READING, connect, translated
 from store.ledger.engine import commit_group, commit_together
 from store.ledger.port import Epoch, LedgerReader, Request
 from store.ledger.reader import MomentReader, PostgresReader
@@ -128,7 +128,7 @@ class PostgresLedger(PostgresReader):
             if not ended(reader._connection):  # noqa: SLF001  # a base class of this one
                 return reader
             reader.close()
-        return MomentReader(connect(self._dsn, f"{self._holder} reader"))
+        return MomentReader(connect(self._dsn, f"{self._holder} reader", READING))
 
     def close(self) -> None:
         """Close all connections."""
