@@ -12,10 +12,14 @@ Rules kept here:
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Final
+
 from memory.retention import denials, reachable
 from memory.snapshots.evidence import newest
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, fold
 from policies.selection_policy import SelectionPolicy
+from records.appends import StoredRecord
 from records.errors import IntegrityError
 from records.ids import EventId, MemoryId
 from records.knowledge import GovernedRecord, LifecycleEvent
@@ -23,7 +27,8 @@ from records.legacy import require_scoped
 from records.snapshots import KnowledgeMember, KnowledgeSnapshot
 from store.ledger.port import LedgerReader
 
-_FSCK = "Nothing was frozen; run fsck on the ledger."
+_FSCK: Final = "Nothing was frozen; run fsck on the ledger."
+_READ_AT_ONCE: Final = 1000
 
 
 class KnowledgeSnapshotBuilder:
@@ -42,27 +47,26 @@ class KnowledgeSnapshotBuilder:
             InvalidInputError: the namespace is that of legacy records.
         """
         require_scoped(namespace)
-        stored = [item.load() for item in reader.find("knowledge-lifecycle-event", namespace)]
-        events = {str(item.id): item for item in stored if isinstance(item, LifecycleEvent)}
-        heads = fold(LifecycleFact.of(event) for event in events.values())
+        stored = {item.id: item for item in reader.find("knowledge-lifecycle-event", namespace)}
+        heads = fold(LifecycleFact.of(_event(item)) for item in stored.values())
         _require_same_heads(reader, namespace, heads)
-        records = _records(reader, heads)
         denied = {target.target_id for target in denials(reader, namespace)}
-        members = []
-        for variant, head in heads.items():
-            record, event = records[head.memory_id], events[head.event_id]
+        members, times = [], []
+        for variant, head, record in _standing(reader, heads):
+            event = _event(stored[head.event_id])
             if (record.scope_variant_id, record.family_id, record.namespace) != (variant, event.family_id, namespace):
                 raise IntegrityError("lifecycle event", str(event.id), f"It is about another rule. {_FSCK}")
             if denied and not denied.isdisjoint(reachable(reader, [head.memory_id])):
                 continue
             if self._policy.admits(record.record_kind, head.disposition, record.strength.grade):
-                members.append((event, record))
+                members.append(_member(event))
+                times.append(event.created_at)
         return KnowledgeSnapshot(
             namespace=namespace,
-            created_at=newest(event.created_at for event, _ in members),
+            created_at=newest(times),
             lifecycle_position=reader.namespace_head(namespace).lifecycle,
             selection_policy=self._policy.identity,
-            members=tuple(_member(event) for event, _ in members),
+            members=tuple(members),
         )
 
 
@@ -92,11 +96,23 @@ def _require_same_heads(reader: LedgerReader, namespace: str, heads: dict[str, L
         raise IntegrityError("scope variant heads", ", ".join(differing), f"They are not what events fold to. {_FSCK}")
 
 
-def _records(reader: LedgerReader, heads: dict[str, LifecycleHead]) -> dict[str, GovernedRecord]:
-    wanted = {head.memory_id for head in heads.values()}
-    loaded = {key: stored.load() for key, stored in reader.get_many(wanted).items()}
-    records = {key: record for key, record in loaded.items() if isinstance(record, GovernedRecord)}
-    missing = sorted(wanted - records.keys())
-    if missing:
-        raise IntegrityError("memory record", ", ".join(missing), f"A head names it, but it is not stored. {_FSCK}")
-    return records
+def _event(stored: StoredRecord) -> LifecycleEvent:
+    event = stored.load()
+    if not isinstance(event, LifecycleEvent):
+        raise IntegrityError("lifecycle event", stored.id, f"The record of that id is none. {_FSCK}")
+    return event
+
+
+def _standing(
+    reader: LedgerReader, heads: Mapping[str, LifecycleHead]
+) -> Iterator[tuple[str, LifecycleHead, GovernedRecord]]:
+    """Yield each variant with its head and the record that this names; some are read at a time, for there are many."""
+    ordered = list(heads.items())
+    for begin in range(0, len(ordered), _READ_AT_ONCE):
+        part = ordered[begin : begin + _READ_AT_ONCE]
+        found = reader.get_many({head.memory_id for _, head in part})
+        for variant, head in part:
+            record = found[head.memory_id].load() if head.memory_id in found else None
+            if not isinstance(record, GovernedRecord):
+                raise IntegrityError("memory record", head.memory_id, f"A head names it, but it is not stored. {_FSCK}")
+            yield variant, head, record
