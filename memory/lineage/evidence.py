@@ -2,9 +2,9 @@
 
 Rules kept here:
 
-- files are read again whenever a context is built. What is on disk below the folder of experiments counts where one is
-  named; otherwise the artifact store, which verifies what it reads. A file that is at neither is not there;
-- a folder of experiments that is not there is no answer at all: it is told as unavailable, and nothing follows from it;
+- files are read again, below their node's folder, whenever a context is built; what is no regular file there is none;
+- a checkpoint whose folder is not there, or a file that cannot be read now, is no answer at all: it is told as unavailable, and
+  nothing follows from it;
 - events count whoever of the checkpoint wrote them: that a result failed to reproduce must not depend on the branch.
 """
 
@@ -13,51 +13,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from memory.lineage.files import UnreadableFileError, hash_below
+from memory.lineage.files import FileFault, UnreadableFileError, hash_below
 from memory.lineage.tree import Tree
 from policies.lineage.best import Best, ChosenBy, Contract, best_node, declared_contract
 from policies.lineage.reading_policy import LineageReadingPolicy
 from policies.lineage.scope import ancestors_of
 from policies.lineage.verified import Evidence, VerifiedContext, WeighedClaim, verified_context, weigh
-from records.errors import ErasedError, IntegrityError, NotFoundError, UnavailableError
+from records.errors import ErasedError, NotFoundError, UnavailableError
 from records.lineage import EntryKind, LineageEntry, Reproduction
-from store.artifacts import ArtifactStore
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Where the files of nodes are: below `<experiments>/<checkpoint>/<node>`, or in the artifact store."""
+def files_now(root: Path, checkpoint_id: str, entries: Iterable[LineageEntry]) -> dict[tuple[str, str], str | None]:
+    """Return the digests of the files of a checkpoint's entries as they are now; `root` is the folder of all trees.
 
-    artifacts: ArtifactStore
-    experiments: Path | None = None
+    Raises:
+        UnavailableError: the checkpoint's folder is not there, or a file of it cannot be read now.
+    """
+    if not (root / checkpoint_id).is_dir():
+        raise UnavailableError("root", str(root / checkpoint_id), "Name the folder that holds <checkpoint>/<node>.")
+    return {
+        (entry.node_id, file.relative_path): _digest(root, entry, file.relative_path)
+        for entry in entries
+        for file in entry.artifacts
+    }
 
-    def now(self, entries: Iterable[LineageEntry]) -> dict[tuple[str, str], str | None]:
-        """Return the digests of the files of entries as they are now.
 
-        Raises:
-            UnavailableError: the folder of experiments is not there.
-        """
-        if self.experiments is not None and not self.experiments.is_dir():
-            remedy = "Name the folder that holds <checkpoint>/<node>, or mount it."
-            raise UnavailableError("experiments", str(self.experiments), remedy)
-        return {
-            (entry.node_id, file.relative_path): self._digest(entry, file.relative_path, file.sha256)
-            for entry in entries
-            for file in entry.artifacts
-        }
+def _digest(root: Path, entry: LineageEntry, path: str) -> str | None:
+    try:
+        return hash_below(root, path, (entry.checkpoint_id, entry.node_id)).sha256
+    except UnreadableFileError as error:
+        if error.fault is FileFault.UNREADABLE:
+            raise UnavailableError("file", f"{entry.node_id}/{path}", "Make it readable; nothing was built.") from error
+        return None
 
-    def _digest(self, entry: LineageEntry, path: str, claimed: str) -> str | None:
-        if self.experiments is not None:
-            try:
-                return hash_below(self.experiments, f"{entry.checkpoint_id}/{entry.node_id}/{path}").sha256
-            except UnreadableFileError:
-                return None
-        try:
-            self.artifacts.read(claimed)
-        except (NotFoundError, IntegrityError):
-            return None
-        return claimed
+
+_SHOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +62,13 @@ class WeighedLineage:
 
 
 def weigh_lineage(
-    tree: Tree, files: Files, policy: LineageReadingPolicy, *, contract: Contract | None = None, best: str | None = None
+    tree: Tree, root: Path, policy: LineageReadingPolicy, *, contract: Contract | None = None, best: str | None = None
 ) -> WeighedLineage | None:
     """Return the lineage of the best node; None where no node has real data, or nothing is known of its lineage.
 
     Args:
         tree: the checkpoint.
-        files: where its files are.
+        root: the folder of all trees; a node's own is `<root>/<checkpoint>/<node>`.
         policy: what grounds and what is claimed.
         contract: the metric that decides; None for the one that the entries declare.
         best: the node, where it was chosen by somebody.
@@ -101,7 +93,7 @@ def weigh_lineage(
         reports=tree.reports,
         latest=tree.latest(),
         unknown=tree.unknown,
-        now=files.now(each for each in inside if each.entry_kind in policy.context.claims),
+        now=files_now(root, tree.checkpoint_id, (each for each in inside if each.entry_kind in policy.context.claims)),
     )
     claims = weigh(known, policy)
     context = verified_context(known, claims, policy)
@@ -112,7 +104,7 @@ def _named(tree: Tree, node: str) -> Best:
     if node in tree.erased:
         raise ErasedError("node", node, "Retention erased it; name another one.")
     if node not in tree.reports:
-        raise NotFoundError("node", node, f"{tree.checkpoint_id} has no report of it; `vrm lineage nodes` lists them.")
+        raise NotFoundError("node", node, f"Nodes of {tree.checkpoint_id}: {', '.join([*tree.reports][:_SHOWN])}.")
     return Best(node_id=node, chosen_by=ChosenBy.NAMED, contract=None, value=None, measured=False, considered=1)
 
 

@@ -20,7 +20,7 @@ from records.lineage import LineageEntry, NodeReport, ReproducibilityEvent
 from store.ledger.port import LedgerReader
 
 _SHOWN = 8
-_REMEDY = "`vrm lineage import FOLDER` brings node reports in."
+_REMEDY = "`vrm import node-report FOLDER` brings reports in."
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -242,6 +242,5 @@ def _matched(found: Recorded) -> _Told:
 
 def _rounds_to(recorded: Recorded, scale: Decimal, number: Stated) -> bool:
     value = _WIDE.multiply(Decimal(recorded.value), scale)
-    exponent = number.value.as_tuple().exponent
-    step = Decimal((0, (1,), exponent))
+    step = Decimal(f"1E{number.value.as_tuple().exponent}")
     return any(value.quantize(step, rounding, _WIDE) == number.value for rounding in (ROUND_HALF_EVEN, ROUND_HALF_UP))
