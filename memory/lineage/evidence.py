@@ -3,8 +3,8 @@
 Rules kept here:
 
 - files are read again, below their node's folder, whenever a context is built; what is no regular file there is none;
-- a checkpoint whose folder is not there, or a file that cannot be read now, is no answer at all: it is told as unavailable, and
-  nothing follows from it;
+- a checkpoint whose folder is not there, or a file that cannot be read now, is no answer at all: it is told as
+  unavailable, and nothing follows from it;
 - events count whoever of the checkpoint wrote them: that a result failed to reproduce must not depend on the branch.
 """
 

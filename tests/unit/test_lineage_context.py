@@ -55,8 +55,8 @@ def grounds(*files: EntryArtifact, report: NodeReport | None = None, **now: str 
     """Return the paths that ground; `now` are other digests than those of the files, by path without its end."""
     report = report or make_report()
     entry = make_entry(report, artifacts=files)
-    read = {(entry.node_id, each.relative_path): each.sha256 for each in files}
-    read |= {(entry.node_id, f"{name}.csv"): value for name, value in now.items()}  # type: ignore[dict-item]
+    read: dict[tuple[str, str], str | None] = {(entry.node_id, each.relative_path): each.sha256 for each in files}
+    read |= {(entry.node_id, f"{name}.csv"): value for name, value in now.items()}
     return [each.relative_path for each in grounds_of(entry, report, read, POLICY.grounding)]
 
 
