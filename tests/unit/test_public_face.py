@@ -14,17 +14,18 @@ from vrm.cli.app import app
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "gc", "recover", "erase",
             "migrate", "bench", "simulate", "chaos", "runs", "procedures", "evaluate", "audit", "trace",
-            "metrics", "reference")  # fmt: skip
+            "metrics", "reference", "lineage")  # fmt: skip
 GROUPS = {
     "knowledge": ("list", "show", "history", "why-not", "plot"),
     "distil": ("", "status", "dead-letters", "retry"),
     "procedures": ("list", "show", "trial", "compile", "execute"),
     "evaluate": ("writer", "retrieval", "ideation"),
-    "audit": ("keeps",),
+    "audit": ("keeps", "artifacts"),
     "runs": ("list", "show", "pause", "resume", "cancel", "fail", "budget"),
     "reference": ("add", "list", "show", "search", "context"),
+    "lineage": ("add", "report-rerun"),
     "bench": ("ledger", "recall", "protocol", "distil"),
-    "import": ("table", "ai-researcher", "phase3"),
+    "import": ("table", "node-report", "ai-researcher", "phase3"),
 }
 
 
