@@ -26,8 +26,8 @@ class Repairs:
         self._made: dict[Repair, None] = {}
 
     def add(self, code: RepairCode, field: str) -> None:
-        """Note one repair."""
-        self._made[Repair(code=code, field=field[:_NAME_LIMIT])] = None
+        """Note one repair; a field is named in NFC, as every text of a record is."""
+        self._made[Repair(code=code, field=unicodedata.normalize("NFC", field)[:_NAME_LIMIT])] = None
 
     @property
     def made(self) -> tuple[Repair, ...]:
@@ -91,10 +91,10 @@ def text(value: Any, field: str, repairs: Repairs, limit: int | None = None) -> 
         Refused: it is no text that any record could hold.
     """
     normal = unicodedata.normalize("NFC", typed(value, field, str))
-    if normal != value:
-        repairs.add(RepairCode.TEXT_NORMALISED, field)
     if text_fault(normal) is not None:
         raise Refused(RefusalCode.WRONG_TYPE, field, "text with NUL or half a character")
+    if normal != value:
+        repairs.add(RepairCode.TEXT_NORMALISED, field)
     return normal if limit is None else normal[:limit]
 
 

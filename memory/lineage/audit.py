@@ -47,9 +47,10 @@ class AuditedFile:
 
 @dataclass(frozen=True)
 class ArtifactAudit:
-    """Every file that was looked at, in the order of the records."""
+    """Every file that was looked at, in the order of the records, and how many records there are."""
 
     files: tuple[AuditedFile, ...]
+    records: int
 
     @property
     def counts(self) -> dict[Integrity, int]:
@@ -94,7 +95,7 @@ def audit_artifacts(
             case _:
                 pass
         progress("records", done, len(rows))
-    return ArtifactAudit(tuple(found))
+    return ArtifactAudit(tuple(found), len(rows))
 
 
 def _named(each: EntryArtifact) -> _Named:

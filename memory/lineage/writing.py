@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from memory.lineage.files import UnreadableFileError, hash_below
 from memory.ports import Clock, CoordinatorPort
-from records.appends import Append
+from records.appends import Append, AppendReceipt
 from records.canonical import metric_text, normalise
 from records.errors import InvalidInputError, NotFoundError, VrmError
 from records.flows import Transition
@@ -125,9 +125,8 @@ def append_entries(ports: LineagePorts, entries: Sequence[LineageEntry]) -> list
     fresh = {str(entry.id): entry for entry in entries if str(entry.id) not in known}
     appends = [Append.direct(Transition.ADD_LINEAGE_ENTRY, f"lineage/{key}", (each,)) for key, each in fresh.items()]
     answers = dict(zip(fresh, ports.coordinator.append_direct(appends), strict=True)) if appends else {}
-    refused = {key for key, answer in answers.items() if isinstance(answer, VrmError)}
-    known |= _stored(ports.ledger, [fresh[key] for key in refused])  # somebody else was first
-    return [_written(str(entry.id), entry, known, answers) for entry in entries]
+    there = _stored(ports.ledger, list(fresh.values()))  # where somebody else was first, with the time that they had
+    return [_written(entry, known, there, answers) for entry in entries]
 
 
 def _stored(ledger: LedgerReader, entries: Sequence[LineageEntry]) -> dict[str, LineageEntry]:
@@ -136,10 +135,16 @@ def _stored(ledger: LedgerReader, entries: Sequence[LineageEntry]) -> dict[str, 
 
 
 def _written(
-    key: str, entry: LineageEntry, known: Mapping[str, LineageEntry], answers: Mapping[str, Any]
+    entry: LineageEntry,
+    known: Mapping[str, LineageEntry],
+    there: Mapping[str, LineageEntry],
+    answers: Mapping[str, AppendReceipt | VrmError],
 ) -> Written | VrmError:
+    key = str(entry.id)
     if key in known:
         return Written(Writing.REPLAYED, known[key])
+    if key in there:
+        return Written(Writing.ADDED if there[key] == entry else Writing.REPLAYED, there[key])
     answer = answers[key]
     return answer if isinstance(answer, VrmError) else Written(Writing.ADDED, entry)
 

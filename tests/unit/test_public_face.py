@@ -20,12 +20,12 @@ GROUPS = {
     "distil": ("", "status", "dead-letters", "retry"),
     "procedures": ("list", "show", "trial", "compile", "execute"),
     "evaluate": ("writer", "retrieval", "ideation"),
-    "audit": ("keeps", "claims"),
+    "audit": ("keeps", "artifacts", "claims"),
     "runs": ("list", "show", "pause", "resume", "cancel", "fail", "budget"),
-    "lineage": ("search", "working-context", "context", "prompt"),
     "reference": ("add", "list", "show", "search", "context"),
+    "lineage": ("add", "report-rerun", "search", "working-context", "context", "prompt"),
     "bench": ("ledger", "recall", "protocol", "distil"),
-    "import": ("table", "ai-researcher", "phase3"),
+    "import": ("table", "node-report", "ai-researcher", "phase3"),
 }
 
 
