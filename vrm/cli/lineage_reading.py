@@ -15,6 +15,45 @@ from vrm.cli.output import AsJson, Namespace, command, console, show_json
 from vrm.home import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
+    from policies.lineage.best import Contract
+    from vrm.lineage import Lineage, PaperQuestion
+
+Checkpoint = Annotated[str | None, typer.Option(help="The checkpoint, if there are several.", show_default=False)]
+Node = Annotated[str, typer.Argument(metavar="NODE", help="The node that reads.")]
+Parent = Annotated[str | None, typer.Option(help="Its parent, where it has not reported yet.", show_default=False)]
+Root = Annotated[Path, typer.Option(help="The folder of all trees: <root>/<checkpoint>/<node>.")]
+Best = Annotated[str | None, typer.Option(help="The node that the paper is about.", show_default="the best one")]
+Metric = Annotated[str | None, typer.Option(help="The metric that decides.", show_default="as the entries declare")]
+Way = Annotated[str | None, typer.Option(help="Which way it is better: minimize or maximize.", show_default=False)]
+Budget = Annotated[int | None, typer.Option(min=1, help="Most tokens.", show_default="the policy's")]
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the commands that read to the group."""
+    app.command("search", short_help="Find what the ancestors of a node wrote.")(search)
+    app.command("working-context", short_help="Show what a node begins with.")(show_working)
+    app.command("context", short_help="Write verified_context.json for a paper.")(write)
+    app.command("prompt", short_help="Show the grounded results for a paper's prompt.")(prompt)
+
+
+@contextmanager
+def opened(context: typer.Context, namespace: str, checkpoint: str | None) -> Iterator[Lineage]:
+    """Open a checkpoint for reading."""
+    from memory.index.embedding import SentenceTransformerEmbedder  # noqa: PLC0415  # help does without
+    from records.fields import require_namespace  # noqa: PLC0415
+    from vrm.lineage import Lineage  # noqa: PLC0415
+
+    require_namespace(namespace)
+    with connection(context).stores() as stores:
+        yield Lineage(stores.ledger, stores.artifacts, namespace, SentenceTransformerEmbedder, checkpoint)
+
+
+def contract_of(metric: str | None, way: str | None) -> Contract | None:
+    """Return the metric that options name.
+
+    Raises:
+        InvalidInputError: one of the two is missing, or the direction is no direction.
+    """
     from policies.lineage.best import Contract  # noqa: PLC0415  # as above
     from records.values import Direction  # noqa: PLC0415
 
