@@ -12,6 +12,7 @@ Rules kept here:
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -46,13 +47,28 @@ class About(NamedTuple):
 _NOTHING: Final = About(frozenset(), frozenset())
 
 
+class _Paragraph(NamedTuple):
+    """A paragraph: where its sentences begin and end, and the metrics that it names, in order."""
+
+    span: Span
+    sentences: list[Span]
+    mentions: list[Mention]
+    near: frozenset[str]
+
+
 class Binding:
     """The numbers and names of one text."""
 
     def __init__(self, prose: Prose, numbers: Sequence[Stated], names: Names, policy: PaperPolicy) -> None:
         """Take a text with its numbers, and the metrics that it may name."""
         self._prose, self._numbers, self._names, self._policy = prose, numbers, names, policy
-        self._paragraphs = _between(_PARAGRAPH.finditer(prose.shown), (0, len(prose.shown)))
+        spans = _between(_PARAGRAPH.finditer(prose.shown), (0, len(prose.shown)))
+        self._paragraphs = [self._paragraph(span) for span in spans]
+
+    def _paragraph(self, span: Span) -> _Paragraph:
+        mentions = self._mentions(span)
+        near = frozenset().union(*(each.names for each in mentions))
+        return _Paragraph(span, self._sentences(span), mentions, near)
 
     def about(self) -> list[About]:
         """Return what each number is about."""
@@ -68,28 +84,27 @@ class Binding:
 
     def _in_prose(self, at: int, made: Sequence[About]) -> About:
         number = self._numbers[at]
-        paragraph = next(each for each in self._paragraphs if each[0] <= number.start <= each[1])
-        mentions = self._mentions(paragraph)
-        near = frozenset().union(*(each.names for each in mentions))
-        sentence = next(each for each in self._sentences(paragraph) if each[0] <= number.start <= each[1])
-        inside = [each for each in mentions if sentence[0] <= each.start < sentence[1]]
-        before = self._before(at, inside, made)
-        return About(before or self._after(number, inside), near)
+        paragraph = self._paragraphs[bisect_right(self._paragraphs, number.start, key=lambda each: each.span[0]) - 1]
+        sentences = paragraph.sentences
+        start, end = sentences[bisect_right(sentences, number.start, key=lambda each: each[0]) - 1]
+        mentions = paragraph.mentions[
+            bisect_left(paragraph.mentions, start, key=_begin) : bisect_left(paragraph.mentions, end, key=_begin)
+        ]
+        return About(self._before(at, mentions, made) or self._after(number, mentions), paragraph.near)
 
     def _after(self, number: Stated, mentions: Sequence[Mention]) -> frozenset[str]:
-        shown = self._prose.shown
-        for each in mentions:
-            for end in {number.end, number.after}:
-                if each.start >= end and _AFTER.fullmatch(shown, end, each.start):
-                    return each.names
+        for end in (number.end, number.after):  # a unit can name a metric by itself
+            first = bisect_left(mentions, end, key=_begin)
+            if first < len(mentions) and _AFTER.fullmatch(self._prose.shown, end, mentions[first].start):
+                return mentions[first].names
         return frozenset()
 
     def _before(self, at: int, mentions: Sequence[Mention], made: Sequence[About]) -> frozenset[str]:
         shown, number = self._prose.shown, self._numbers[at]
-        found = [each for each in mentions if each.end <= number.start]
-        if not found or self._is_no_value(number):
+        last = bisect_right(mentions, number.start, key=lambda each: each.end) - 1
+        if last < 0 or self._is_no_value(number):
             return frozenset()
-        nearest = found[-1]
+        nearest = mentions[last]
         if len(_WORD.findall(shown, nearest.end, number.start)) > self._policy.reach:
             return frozenset()
         for earlier in range(at - 1, -1, -1):
@@ -154,6 +169,10 @@ class Binding:
             if found[1].lower().strip(".") not in self._policy.abbreviations
         )
         return _between(stops, paragraph)
+
+
+def _begin(mention: Mention) -> int:
+    return mention.start
 
 
 def _between(marks: Iterable[re.Match[str]], span: Span) -> list[Span]:

@@ -165,6 +165,9 @@ _Told = tuple[Verdict, Reason | None, Recorded | None]
 class _Judge:
     def __init__(self, recorded: Sequence[Recorded], policy: PaperPolicy) -> None:
         self._recorded, self._policy = recorded, policy
+        metrics = {each.metric for each in recorded}
+        self._words = {name: frozenset(words_of(name, policy)) for name in metrics}
+        self._told_units = {name: unit_of(name, policy) for name in metrics}
 
     def judged(self, number: Stated, about: About) -> _Told:
         unit = number.unit or about.unit
@@ -198,12 +201,12 @@ class _Judge:
         return Verdict.UNGROUNDED, Reason.NO_SUCH_VALUE, None
 
     def _spread(self, number: Stated, about: About, unit: str | None) -> _Told:
-        bases = [set(words_of(name, self._policy)) for name in about.names]
+        bases = [self._words[name] for name in about.names if name in self._words]
         spreads, besides = set(self._policy.spreads), {*self._policy.spreads, *self._policy.qualifiers}
         told = [
             each
             for each in self._recorded
-            if (words := set(words_of(each.metric, self._policy))) & spreads
+            if (words := self._words[each.metric]) & spreads
             and any(base < words and words - base <= besides for base in bases)
             and self._scale(unit, each) is not None
         ]
@@ -227,7 +230,7 @@ class _Judge:
         """Return what a recorded value is multiplied with to be in a unit; None if it is of another one."""
         own = self._policy.unit_names.get(recorded.unit or "", recorded.unit)
         if own is None:
-            own = unit_of(recorded.metric, self._policy)
+            own = self._told_units[recorded.metric]
         if unit is None or unit == own:
             return Decimal(1)
         shares = own is None or own in self._policy.shares

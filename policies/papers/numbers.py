@@ -23,11 +23,11 @@ from policies.papers.policy import PaperPolicy
 _SUPERSCRIPTS: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _APART: Final = r"(?:,|\{,\}|\\,|[\u202f\u2009\u00a0'])"
 _POWER: Final = (
-    r"\s*(?:\\times|\\cdot|[\xd7\xb7]|x)\s*10\s*(?:\^\s*(?:\{\s*)?(?P<power>[+\-\u2212]?\s*\d{1,3})(?:\s*\})?"
+    r"\s{0,4}(?:\\times|\\cdot|[\xd7\xb7]|x)\s*10\s*(?:\^\s*(?:\{\s*)?(?P<power>[+\-\u2212]?\s*\d{1,3})(?:\s*\})?"
     r"|(?P<raised>[⁻⁺]?[⁰¹²³⁴-⁹]{1,3}))"
 )
 _NUMBER: Final = re.compile(
-    rf"(?P<sign>[+\-\u2212])?(?P<whole>\d{{1,3}}(?:{_APART}\d{{3}})+(?!\d)|\d+)?(?P<part>\.\d+)?"
+    rf"(?P<sign>[+\-\u2212])?(?=\.?\d)(?P<whole>\d{{1,3}}(?:{_APART}\d{{3}})+(?!\d)|\d+)?(?P<part>\.\d+)?"
     rf"(?:[eE](?P<exponent>[+-]?\d{{1,3}})(?![A-Za-z0-9])|{_POWER})?"
 )
 _BEFORE_SIGN: Final = re.compile(r"[\s(\[{$=~<>≈|&:,;/]\Z")
@@ -72,8 +72,6 @@ def numbers_in(shown: str, policy: PaperPolicy, units: Mapping[str, str]) -> lis
     known = _units(tuple(sorted((policy.unit_names | dict(units)).items())))
     found: list[Stated] = []
     for match in _NUMBER.finditer(shown):
-        if match["whole"] is None and match["part"] is None:
-            continue
         start = _start(shown, match)
         if start is None:
             continue

@@ -59,11 +59,17 @@ _MARKDOWN: Final = (
 _CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _BRACES: Final = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _OPTION: Final = r"(?:\s*\[[^\]]*\])*"
-_LEFT_OUT: Final = "verbatim|Verbatim|lstlisting|minted|thebibliography|tikzpicture|filecontents|comment|algorithmic"
+_LEFT_OUT: Final = frozenset(
+    {
+        "verbatim", "Verbatim", "lstlisting", "minted", "thebibliography", "tikzpicture", "filecontents", "comment",
+        "algorithmic",
+    }
+)  # fmt: skip
+_TABLES: Final = frozenset({"tabular", "tabularx", "longtable", "array"})
+_BEGIN: Final = re.compile(r"\\begin\{([A-Za-z]+)(\*?)\}")
 _LATEX: Final = (
     r"\A[\s\S]*?\\begin\{document\}",
     r"\\end\{document\}[\s\S]*",
-    rf"\\begin\{{({_LEFT_OUT})\*?\}}[\s\S]*?\\end\{{\1\*?\}}",
     r"\\verb\*?([^A-Za-z\s])[^\r\n]*?\1",
     (
         rf"\\(?:[a-zA-Z]*cite[a-zA-Z]*|[a-zA-Z]*ref|label|includegraphics|bibliography(?:style)?|url|[vh]space|input|include"
@@ -81,7 +87,6 @@ _LATEX: Final = (
 _COMMENT: Final = re.compile(r"(?<!\\)%.*$", re.MULTILINE)
 _MATH: Final = re.compile(r"(?<![\\$])\$(?!\$)[^$]+\$|\$\$[^$]+\$\$|\\\([\s\S]*?\\\)|\\\[[\s\S]*?\\\]")
 _SUBSCRIPT: Final = re.compile(r"_(?:\{[^{}]*\}|[A-Za-z0-9])|(?<!10)(?<!10 )\^\s*(?:\{[^{}]*\}|[A-Za-z0-9])")
-_TABLE: Final = re.compile(r"\\begin\{(?:tabular[x*]?|longtable|array)\}[\s\S]*?\\end\{(?:tabular|longtable|array)")
 _ONE_NUMBER: Final = re.compile(
     r"\s*[+\-\u2212]?[\d.,]+(?:[eE][+-]?\d+)?\s*(?:\xb1\s*[\d.,]+\s*)?\\?%?\s*[A-Za-z/]{0,8}\s*"
 )
@@ -140,7 +145,7 @@ def prose_of(text: str, form: Form, policy: PaperPolicy) -> Prose:
     else:
         shown = _blanked(text, (each.span() for each in _COMMENT.finditer(text)))
         cells = dict(_latex_rows(shown, starts))
-        shown = _without(shown, _LATEX)
+        shown = _without(_blanked(shown, _environments(shown, _LEFT_OUT)), _LATEX)
     shown = _without(shown, (*_EVERYWHERE, pointers))
     inside = (each.span() for found in _MATH.finditer(shown) for each in _SUBSCRIPT.finditer(shown, *found.span()))
     return Prose(text, _blanked(shown, inside), cells, marked, starts)
@@ -217,10 +222,26 @@ def _markdown_rows(tokens: list[Token], starts: tuple[int, ...]) -> Iterator[Spa
         yield starts[token.map[0]], starts[header]
 
 
+def _environments(text: str, names: frozenset[str]) -> Iterator[Span]:
+    """Yield where environments of LaTeX begin and end; one that is not closed ends nowhere and is none."""
+    at, open_ended = 0, set[str]()
+    for found in _BEGIN.finditer(text):
+        name = found[1]
+        if found.start() < at or name not in names or name in open_ended:
+            continue
+        closing = f"\\end{{{name}{found[2]}}}"
+        end = text.find(closing, found.end())
+        if end < 0:
+            open_ended.add(name)
+            continue
+        at = end + len(closing)
+        yield found.start(), at
+
+
 def _latex_rows(text: str, starts: tuple[int, ...]) -> Iterator[Span]:
-    for table in _TABLE.finditer(text):
+    for first, last in _environments(text, _TABLES):
         header: int | None = None
-        for line in range(line_of(starts, table.start()), line_of(starts, table.end()) + 1):
+        for line in range(line_of(starts, first), line_of(starts, last) + 1):
             end = starts[line + 1] if line + 1 < len(starts) else len(text)
             if re.search(r"(?<!\\)&", text[starts[line] : end]):
                 header = starts[line] if header is None else header
