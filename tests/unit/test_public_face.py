@@ -23,7 +23,7 @@ GROUPS = {
     "audit": ("keeps", "artifacts"),
     "runs": ("list", "show", "pause", "resume", "cancel", "fail", "budget"),
     "reference": ("add", "list", "show", "search", "context"),
-    "lineage": ("add", "report-rerun"),
+    "lineage": ("add", "report-rerun", "promote", "why-not"),
     "bench": ("ledger", "recall", "protocol", "distil"),
     "import": ("table", "node-report", "ai-researcher", "phase3"),
 }

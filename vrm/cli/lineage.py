@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from records.errors import InvalidInputError
+from vrm.cli import lineage_promotion
 from vrm.cli.connection import connection
 from vrm.cli.output import AsJson, Namespace, command, short, show_json
 from vrm.home import DEFAULT_NAMESPACE
@@ -23,6 +24,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
 )
+app.command("promote", short_help="Make evidence of the nodes that complete to a bundle.")(lineage_promotion.promote)
+app.command("why-not", short_help="Say what holds a node back from being evidence.")(lineage_promotion.why_not)
 OWN_NODE = "VRM_LINEAGE_NODE"
 """The environment variable that says who writes, as <run>/<node>; whoever starts a node sets it."""
 
