@@ -16,6 +16,7 @@ from importers.node_report.importing import Consolidating, ImportedReport, Impor
 from importers.node_report.reasons import RefusalCode
 from importers.node_report.tree import locate
 from memory.erasing import ErasureRequest
+from memory.fsck import Code, fsck
 from memory.garbage import collect
 from memory.lineage.audit import ArtifactAudit, audit_artifacts
 from memory.lineage.files import FileFault, UnreadableFileError, hash_below
@@ -39,6 +40,7 @@ from records.retention import ErasureReason
 from records.values import Direction
 from store.artifacts import ArtifactStore
 from store.ledger.memory import MemoryLedger
+from store.ledger.port import Request
 from store.runtime.memory import MemoryRuntime
 from tests.support.lineage_samples import entry_fields, make_entry, make_report, make_rerun
 from tests.support.lineage_tree import (
@@ -408,6 +410,29 @@ def test_the_transaction_refuses_what_contradicts_the_ledger(stack: Stack) -> No
     about_an_event = rerun.model_copy(update={"target_id": rerun.id})
     assert isinstance(append(stack, entry, about_an_event), VrmError)
     assert stack.counts() == {"node-report": 3, "lineage-entry": 2}
+
+
+def test_the_integrity_check_finds_what_does_not_fit(tmp_path: Path) -> None:
+    """Records that the coordinator would have refused, written past its guards."""
+    stack = Stack(Stores(MemoryLedger(), MemoryRuntime(), ArtifactStore(str(tmp_path))), "space")
+    root = make_report("space")
+    other = make_report("space", "node_x", checkpoint_id="run-2")
+    strange = make_report("space", "node_a", root, ancestors=("node_y", "node_root"))
+    made, elsewhere = make_entry(root), make_entry(other)
+    ref = entry_fields(root)["report_ref"].model_copy(update={"digest": "00" * 32})
+    lied, far = make_entry(root, text="lied", report_ref=ref), make_rerun(elsewhere, root)
+    for each in (root, other, strange):
+        stack.stores.artifacts.publish(f"the report of {each.node_id}".encode())
+    ledger = stack.stores.ledger
+    epoch = ledger.claim("commit-coordinator/0", "forger")
+    for record in (root, other, strange, made, elsewhere, lied, far):
+        flow = Transition.ADD_NODE_REPORT if isinstance(record, NodeReport) else Transition.ADD_LINEAGE_ENTRY
+        (answer,) = ledger.commit(epoch, [Request(Append.direct(flow, str(record.id), (record,)))])
+        expect(AppendReceipt, answer)
+    with ledger.reading() as reader:
+        report = fsck(reader, stack.stores.runtime, stack.stores.artifacts)
+    found = {each.record for each in report.violations if each.code is Code.LINEAGE_MISMATCH}
+    assert found == {str(strange.id), str(lied.id), str(far.id)}, report.text()
 
 
 def test_the_records_themselves_refuse_what_does_not_fit() -> None:
