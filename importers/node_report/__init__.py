@@ -7,4 +7,6 @@
 - `tree`: where reports stand on the disk, parents before children.
 - `record`: a report that was read, as a record.
 - `importing`: records appended and consolidated.
+- `declaration`: how a search is evaluated, with the labels that no node wrote.
+- `evidence`: nodes as trials, or what holds them back.
 """

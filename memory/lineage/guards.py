@@ -24,40 +24,54 @@ def guard_lineage(reader: LedgerReader, append: Append) -> Refusal | None:
 
 def _reports(reader: LedgerReader, append: Append) -> Rules:
     for report in of(append, NodeReport):
-        if report.parent_report_id is None:
-            continue
-        parent = held(reader.get_many([report.parent_report_id]), report.parent_report_id, NodeReport)
-        yield parent is not None, "the report of the parent is not there"
-        named = parent is not None and (parent.checkpoint_id, parent.node_id) == (
-            report.checkpoint_id,
-            report.parent_node_id,
-        )
-        yield named, "the report of the parent is another node's"
-        follows = parent is not None and report.ancestors == (*parent.ancestors, parent.node_id)
+        if report.parent_report_id is not None:
+            parent = held(reader.get_many([report.parent_report_id]), report.parent_report_id, NodeReport)
+            yield from child_rules(report, parent)
+
+
+def child_rules(report: NodeReport, parent: NodeReport | None) -> Rules:
+    """Say what a report must be to its parent's, which it names by id."""
+    yield parent is not None, "the report of the parent is not there"
+    if parent is not None:
+        same = (parent.checkpoint_id, parent.node_id) == (report.checkpoint_id, report.parent_node_id)
+        yield same, "the report of the parent is another node's"
+        follows = report.ancestors == (*parent.ancestors, parent.node_id)
         yield follows, "the ancestors are not those of the parent, and the parent"
 
 
 def _entries(reader: LedgerReader, append: Append) -> Rules:
     for entry in of(append, LineageEntry):
-        yield from _of_its_node(reader, entry)
+        report = _report(reader, entry, entry.node_id)
+        if report is not None:
+            yield entry.ancestors == report.ancestors, f"the report of {entry.node_id} names other ancestors"
+        elif entry.ancestors:
+            above = _report(reader, entry, entry.ancestors[-1])
+            known = above is None or entry.ancestors == (*above.ancestors, above.node_id)
+            yield known, f"the report of {entry.ancestors[-1]} names other ancestors"
+        yield from report_rules(entry, report)
         if isinstance(entry, ReproducibilityEvent):
-            target = held(reader.get_many([entry.target_id]), entry.target_id, LineageEntry)
-            yield isinstance(target, Statement), "a reproducibility event is about an entry that says something"
-            near = target is not None and target.checkpoint_id == entry.checkpoint_id
-            yield near, "a reproducibility event is about an entry of its own checkpoint"
+            yield from target_rules(entry, held(reader.get_many([entry.target_id]), entry.target_id, LineageEntry))
 
 
-def _of_its_node(reader: LedgerReader, entry: LineageEntry) -> Rules:
-    """The report of the node, or at least that of its parent, says who its ancestors are."""
-    for node, above in ((entry.node_id, 0), *((name, 1) for name in entry.ancestors[-1:])):
-        rows = reader.find("node-report", entry.namespace, checkpoint_id=entry.checkpoint_id, node_id=node)
-        report = rows[0].load() if rows else None
-        if isinstance(report, NodeReport):
-            known = (*report.ancestors, *([report.node_id] if above else []))
-            yield entry.ancestors == known, f"the report of {node} names other ancestors"
-        if not above and entry.report_ref is not None:
-            own = report if isinstance(report, NodeReport) else None
-            named = own is not None and own.id == entry.node_report_id
-            yield named, "the report that the entry rests on is not there"
-            same = own is not None and own.report_digest == entry.report_ref.digest
-            yield same, "the report has other bytes than the entry names"
+def _report(reader: LedgerReader, entry: LineageEntry, node: str) -> NodeReport | None:
+    rows = reader.find(NodeReport.kind.noun, entry.namespace, checkpoint_id=entry.checkpoint_id, node_id=node)
+    report = rows[0].load() if rows else None
+    return report if isinstance(report, NodeReport) else None
+
+
+def report_rules(entry: LineageEntry, report: NodeReport | None) -> Rules:
+    """Say what an entry must be to the report that it rests on, if it rests on one."""
+    if entry.report_ref is None:
+        return
+    yield report is not None and report.id == entry.node_report_id, "the report that the entry rests on is not there"
+    if report is not None:
+        yield report.report_digest == entry.report_ref.digest, "the report has other bytes than the entry names"
+        here = (report.checkpoint_id, report.node_id, report.ancestors)
+        yield here == (entry.checkpoint_id, entry.node_id, entry.ancestors), "the report is another node's"
+
+
+def target_rules(event: ReproducibilityEvent, target: LineageEntry | None) -> Rules:
+    """Say what a reproducibility event must be to the entry that it is about."""
+    yield isinstance(target, Statement), "a reproducibility event is about an entry that says something"
+    near = target is not None and target.checkpoint_id == event.checkpoint_id
+    yield near, "a reproducibility event is about an entry of its own checkpoint"

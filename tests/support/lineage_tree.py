@@ -180,3 +180,30 @@ def value_of(report: NodeReport, name: str) -> float:
     """Return a metric of a report."""
     (found,) = (each.value for each in report.metrics if each.name == name)
     return float(found)
+
+
+def declare(folder: Path, seeds: tuple[int, ...] = (0,), **changes: Any) -> Path:
+    """Write the evaluation contract of the search, with the labels of the rows that were held out; return its path."""
+    labels = load_wine().target
+    rows = [("wine", seed, row, int(labels[row])) for seed in seeds for row in held_out(seed)[1]]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "labels.csv").write_text(rows_text(("task", "seed", "row", "label"), rows), encoding="utf-8")
+    data = load_wine()
+    declared = {
+        "layout": "lineage-evaluation/1", "name": "wine-search", "version": "1",
+        "published_at": "2026-06-01T00:00:00.000000Z", "catalog": "tabular-svm-v1", "model_family": "svm",
+        "budget_class": "one-fit", "metric": {"name": METRIC, "direction": "maximize", "unit": "share"},
+        "measure": METRIC, "metric_low": "0", "metric_high": "1", "equivalence_margin": "0.005", "trial": "trial.json",
+        "predictions": "predictions.csv", "program": PROGRAM,
+        "labels": {"name": "labels.csv", "sha256": digest_of(folder / "labels.csv")},
+        "tasks": [
+            {
+                "name": "wine", "root": "wine", "attributes": {"problem_type": "multiclass", "size_band": "small"},
+                "dataset_digest": hashlib.sha256(data.data.tobytes() + data.target.tobytes()).hexdigest(),
+            }
+        ],
+        "baselines": {},
+    }  # fmt: skip
+    path = folder / "evaluation.yaml"
+    path.write_text(json.dumps(declared | changes), encoding="utf-8")  # JSON is YAML
+    return path

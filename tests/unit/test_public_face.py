@@ -23,7 +23,7 @@ GROUPS = {
     "audit": ("keeps", "artifacts", "claims"),
     "runs": ("list", "show", "pause", "resume", "cancel", "fail", "budget"),
     "reference": ("add", "list", "show", "search", "context"),
-    "lineage": ("add", "report-rerun", "search", "working-context", "context", "prompt"),
+    "lineage": ("add", "report-rerun", "promote", "why-not", "search", "working-context", "context", "prompt"),
     "bench": ("ledger", "recall", "protocol", "distil"),
     "import": ("table", "node-report", "ai-researcher", "phase3"),
 }

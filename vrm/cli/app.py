@@ -17,6 +17,7 @@ from vrm.cli import (
     imports,
     knowledge,
     lineage,
+    lineage_reading,
     metrics,
     migrate,
     procedures,
@@ -72,6 +73,7 @@ app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(procedures.app, name="procedures")
 app.add_typer(runs.app, name="runs")
 app.add_typer(reference.app, name="reference")
+lineage_reading.attach(lineage.app)
 app.add_typer(lineage.app, name="lineage")
 app.add_typer(bench.app, name="bench")
 audit.app.command("claims", short_help="Whether the numbers of a paper have a measured ground.")(audit_claims.claims)

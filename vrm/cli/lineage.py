@@ -1,4 +1,4 @@
-"""`vrm lineage`: what the nodes of a search tree remember; what only reads is in `lineage_reading`."""
+"""`vrm lineage`: what the nodes of a search tree remember."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from records.errors import InvalidInputError
-from vrm.cli import lineage_reading
+from vrm.cli import lineage_promotion
 from vrm.cli.connection import connection
 from vrm.cli.output import AsJson, Namespace, command, short, show_json
 from vrm.home import DEFAULT_NAMESPACE
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from vrm.cli.connection import Connection, OpenStores
 
 app = typer.Typer(
-    help="Write and read what search nodes remember; never evidence.",
+    help="Write what the nodes of a search tree remember; never evidence.",
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
 )
-lineage_reading.attach(app)
+app.command("promote", short_help="Make evidence of the nodes that complete to a bundle.")(lineage_promotion.promote)
+app.command("why-not", short_help="Say what holds a node back from being evidence.")(lineage_promotion.why_not)
 OWN_NODE = "VRM_LINEAGE_NODE"
 """The environment variable that says who writes, as <run>/<node>; whoever starts a node sets it."""
 
