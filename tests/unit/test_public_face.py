@@ -32,7 +32,8 @@ GROUPS = {
 def test_every_exported_name_is_there_and_none_other() -> None:
     assert vrm.__all__ == sorted(vrm.__all__)
     assert vrm.__all__ == [
-        "Answer", "Memory", "Question", "ReferenceAnswer", "ReferenceQuestion", "VrmError", "connect",
+        "Answer", "LineageQuestion", "Memory", "PaperQuestion", "Question", "ReferenceAnswer", "ReferenceQuestion",
+        "VrmError", "WorkingQuestion", "connect",
     ]  # fmt: skip
     for name in vrm.__all__:
         assert getattr(vrm, name).__doc__
