@@ -5,7 +5,8 @@ Rules kept here:
 - a number is *about* a metric that is named right after it, or before it in its sentence with no other number between
   than counts and numbers that are joined to it ("from 0.91 to 0.93"); in a table, about the metric of its column's
   header, else of its row's first cell;
-- a count ("5 seeds") is about no metric unless what it counts is one, nor is a difference ("by 0.1");
+- a count ("5 seeds") is about no metric unless what it counts is one, nor is a difference ("by 0.1"), nor what is said
+  of something else ("p < 0.05");
 - beside that, metrics that the paragraph names are *near*: they can ground a number, but nothing contradicts them.
 """
 
@@ -26,6 +27,7 @@ _PARAGRAPH: Final = re.compile(r"(?:\r?\n[ \t]*){2,}|\\\\par\b")
 _STOP: Final = re.compile(r"([A-Za-z.]*)[.!?][)\]\"'\u201d\u2019]*(?=\s+[^a-z\s])")
 _AFTER: Final = re.compile(r"[\s~({]*(?:(?:test|mean|average|final|validation|held-out)[\s~]+){0,2}")
 _DIFFERENCE: Final = re.compile(r"\bby[\s~$]*\Z")
+_OF_ANOTHER: Final = re.compile(r"\w[\s$~]*(?:[=<>\u2264\u2265]|\\(?:le|ge)q?\b|\\[lg]t\b)[\s$~]*\Z")
 _CELL: Final = {"|": re.compile(r"(?<!\\)\|"), "&": re.compile(r"(?<!\\)&")}
 _WORD: Final = re.compile(r"[A-Za-z]+")
 
@@ -105,7 +107,8 @@ class Binding:
         if last < 0 or self._is_no_value(number):
             return frozenset()
         nearest = mentions[last]
-        if len(_WORD.findall(shown, nearest.end, number.start)) > self._policy.reach:
+        far = len(_WORD.findall(shown, nearest.end, number.start)) > self._policy.reach
+        if far or _OF_ANOTHER.search(shown, nearest.end, number.start):
             return frozenset()
         for earlier in range(at - 1, -1, -1):
             other = self._numbers[earlier]

@@ -31,8 +31,9 @@ _NUMBER: Final = re.compile(
     rf"(?:[eE](?P<exponent>[+-]?\d{{1,3}})(?![A-Za-z0-9])|{_POWER})?"
 )
 _BEFORE_SIGN: Final = re.compile(r"[\s(\[{$=~<>≈|&:,;/]\Z")
-_SPREAD: Final = re.compile(r"[\s$~]*(?:\xb1|\\pm|\+/-|\+-)[\s$~{]*")
+_SPREAD: Final = re.compile(r"[\s$~(]*(?:\xb1|\\pm|\+/-|\+-)[\s$~{]*")
 _GAP: Final = r"(?:[\s~]|\\[,;: ]|[\u2009\u202f\u00a0]|\$|\\mathrm|\\text|\\si|\\unit|[{}])*"
+_CLOSED: Final = re.compile(r"[\s$~]*\)")
 _ORDINAL: Final = re.compile(r"(?:st|nd|rd|th|D)\b")
 _LETTERS: Final = re.compile(r"[^\W\d_]")
 
@@ -81,6 +82,10 @@ def numbers_in(shown: str, policy: PaperPolicy, units: Mapping[str, str]) -> lis
             continue
         tells_spread = bool(found) and _SPREAD.fullmatch(shown, found[-1].after, start) is not None
         spread = len(found) - 1 if tells_spread else None
+        closed = _CLOSED.match(shown, end) if tells_spread and unit is None else None
+        if closed is not None:  # (97.2 +- 2.1) %
+            unit, after = _unit(shown, closed.end(), known)
+            after = after if unit is not None else end
         if spread is not None and found[spread].unit is None and unit is not None:
             found[spread] = found[spread]._replace(unit=unit)
         if spread is not None and unit is None:

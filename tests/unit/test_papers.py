@@ -130,6 +130,11 @@ def test_every_number_of_a_latex_paper_has_the_verdict_that_a_reader_gave_it() -
         ("In March 2026, on 3 May 2026, 2026-05-03T10:11:12Z and 03.05.2026.", []),
         ("As (Smith, 2019; Jones et al., 2020) and Lee (2021) show.", []),
         ("F1 score of 0.961.", [("0.961", UNGROUNDED)]),
+        ("CV accuracy is (97.2 \u00b1 2.1) %.", [("97.2", MATCHED), ("2.1) %", MATCHED)]),
+        ("CV accuracy is 0.972 (\u00b10.021).", [("0.972", MATCHED), ("0.021", MATCHED)]),
+        ("Accuracy differs (p < 0.05, n = 30).", [("0.05", UNGROUNDED), ("30", UNGROUNDED)]),
+        ("accuracy=0.972, log_loss < 0.09", [("0.972", MATCHED), ("0.09", MATCHED)]),
+        ("An accuracy of 0.972 and a log loss of 0.087.", [("0.972", MATCHED), ("0.087", MATCHED)]),
     ],
 )
 def test_a_number_is_matched_by_digits_unit_and_name(text: str, expected: list[tuple[str, Verdict]]) -> None:
