@@ -113,12 +113,12 @@ def test_promoting_again_is_a_replay(stack: Stack, tmp_path: Path) -> None:
         promoted(stack, tmp_path / "trees", declaration, "run_9")
 
 
-def held(stack: Stack, tmp_path: Path, spoil: Callable[[Path], None], **declared: object) -> str:
+def held(stack: Stack, tmp_path: Path, spoil: Callable[[Path], None]) -> str:
     """Return why the changed node of a short search is no trial once it was spoilt before its import."""
     run = run_search(tmp_path / "trees", steps=SHORT)
     spoil(run)
     imported(stack, tmp_path / "trees")
-    done = promoted(stack, tmp_path / "trees", read_declaration(declare(tmp_path, **declared)))  # type: ignore[arg-type]
+    done = promoted(stack, tmp_path / "trees", read_declaration(declare(tmp_path)))
     ((_, reason, detail),) = [each for each in told(done.nodes) if each[0] == "node_scaled"]
     return f"{reason}: {detail}"
 

@@ -168,14 +168,13 @@ def test_the_transaction_refuses_what_contradicts_the_ledger(stack: Stack) -> No
         {"node_id": "node_root", "ancestors": (), "report_ref": ref.model_copy(update={"node_id": "node_root"})},
     ):
         assert isinstance(append(stack, entry, make_entry(child, **changes)), VrmError), changes
-    bare = {"node_report_id": None, "report_ref": None}
-    lied = make_entry(child, node_id="node_new", ancestors=("node_a",), **bare)
+    lied = make_entry(child, node_id="node_new", ancestors=("node_a",), node_report_id=None, report_ref=None)
     assert isinstance(append(stack, entry, lied), VrmError), "the parent's report says that it is no root"
     expect(AppendReceipt, append(stack, entry, made))
     rerun = make_rerun(made, child)
     expect(AppendReceipt, append(stack, entry, rerun))
-    for wrong in (make_rerun(made, other), make_rerun(make_entry(child, text="never appended"), child)):
-        assert isinstance(append(stack, entry, wrong), VrmError), wrong
+    for event in (make_rerun(made, other), make_rerun(make_entry(child, text="never appended"), child)):
+        assert isinstance(append(stack, entry, event), VrmError), event
     about_an_event = rerun.model_copy(update={"target_id": rerun.id})
     assert isinstance(append(stack, entry, about_an_event), VrmError)
     assert stack.counts() == {"node-report": 3, "lineage-entry": 2}
@@ -206,23 +205,25 @@ def test_the_integrity_check_finds_what_does_not_fit(tmp_path: Path) -> None:
 
 def test_the_records_themselves_refuse_what_does_not_fit() -> None:
     root = make_report()
-    for changes, said in (
+    reports: tuple[tuple[dict[str, Any], str], ...] = (
         ({"ancestors": ("a", "a"), "parent_node_id": "a", "parent_report_id": root.id}, "named once"),
         ({"ancestors": ("node_root",), "parent_node_id": "node_root", "parent_report_id": root.id}, "own ancestors"),
         ({"ancestors": ("a",)}, "last ancestor is the parent"),
         ({"ancestors": ("a",), "parent_node_id": "a"}, "named with its report"),
         ({"report_digest": "00" * 32}, "that of its artifact"),
         ({"metrics": root.metrics * 2}, "sorted by name"),
-    ):
+    )
+    for changes, said in reports:
         with pytest.raises(InvalidRecordError, match=said):
             make_report(**changes)
-    for changes, said in (
+    entries: tuple[tuple[dict[str, Any], str], ...] = (
         ({"report_ref": None}, "by its record and by its content"),
         ({"node_id": "node_b"}, "its own node"),
         ({"confidence": "2"}, "from 0 to 1"),
         ({"text": ""}, "text"),
         ({"target_id": make_entry(root).id}, "target_id"),
         ({"kind": EntryKind.REPRODUCIBILITY_EVENT}, "entry_kind"),
-    ):
+    )
+    for changes, said in entries:
         with pytest.raises(InvalidRecordError, match=said):
             make_entry(root, **changes)

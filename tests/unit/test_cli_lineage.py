@@ -38,7 +38,7 @@ def trees(tmp_path: Path) -> Path:
     return tmp_path / "trees"
 
 
-def run(stack: Stack, *arguments: str, code: int = 0, acts: bool = True, **env: str) -> str:
+def run(stack: Stack, *arguments: str, code: int = 0, acts: bool = True, env: dict[str, str] | None = None) -> str:
     """Run a command in the namespace of a stack; one that only looks must ask for no owner."""
 
     @contextmanager
@@ -50,15 +50,15 @@ def run(stack: Stack, *arguments: str, code: int = 0, acts: bool = True, **env: 
 
     coordinator = (lambda _stores: stack.coordinator) if acts else never
     joined = Connection(opened, list, coordinator, never)
-    shown = {"COLUMNS": "240", "NO_COLOR": "1", "VRM_LINEAGE_CONSOLIDATE": "", "VRM_LINEAGE_NODE": "", **env}
+    shown = {"COLUMNS": "240", "NO_COLOR": "1", "VRM_LINEAGE_CONSOLIDATE": "", "VRM_LINEAGE_NODE": ""} | (env or {})
     result = CliRunner().invoke(app, [*arguments, "--namespace", "demo"], obj=joined, env=shown)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert result.exit_code == code, result.output
     return result.stdout if code < 2 or "--json" in arguments else result.stderr
 
 
-def told(stack: Stack, *arguments: str, code: int = 0, acts: bool = True, **env: str) -> Any:
-    return json.loads(run(stack, *arguments, "--json", code=code, acts=acts, **env))
+def told(stack: Stack, *arguments: str, code: int = 0, acts: bool = True, env: dict[str, str] | None = None) -> Any:
+    return json.loads(run(stack, *arguments, "--json", code=code, acts=acts, env=env))
 
 
 def imported(stack: Stack, trees: Path) -> dict[str, Any]:
@@ -82,9 +82,9 @@ def test_a_tree_is_imported_and_importing_again_adds_nothing(stack: Stack, trees
 
 @pytest.mark.parametrize("word", ["0", "false", "no", "off"])
 def test_the_gate_imports_reports_alone(stack: Stack, trees: Path, word: str) -> None:
-    found = told(stack, "import", "node-report", str(trees), VRM_LINEAGE_CONSOLIDATE=word)
+    found = told(stack, "import", "node-report", str(trees), env={"VRM_LINEAGE_CONSOLIDATE": word})
     assert (found["added"], found["new_entries"], found["consolidated"]) == (4, 0, False)
-    text = run(stack, "import", "node-report", str(trees), VRM_LINEAGE_CONSOLIDATE=word)
+    text = run(stack, "import", "node-report", str(trees), env={"VRM_LINEAGE_CONSOLIDATE": word})
     assert "Consolidation is off" in text
     assert told(stack, "import", "node-report", str(trees))["new_entries"] == 6
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_imported_is_a_typed_error_and_writes_nothing(
 ) -> None:
     (trees.parent / "score.yaml").write_text(CONTRACT.replace(METRIC, "_scientific_score"))
     given = [each.format(trees=trees) for each in arguments]
-    assert said in run(stack, "import", "node-report", *given, code=2, acts=False, **env)
+    assert said in run(stack, "import", "node-report", *given, code=2, acts=False, env=env)
     assert stack.counts() == {}
 
 
@@ -128,22 +128,22 @@ def test_a_node_remembers_and_reruns_under_its_own_name(stack: Stack, trees: Pat
         "--artifact", "trial.json", "--role", "log", "--metric", "seconds=0.5", "--unit", "s", "--direction",
         "minimize", "--confidence", "0.8", "--node", "run_0/node_scaled",
     )  # fmt: skip
-    first = told(stack, *arguments, **own)
+    first = told(stack, *arguments, env=own)
     assert first["written"] == "added"
     record = first["record"]
     assert (record["node_id"], record["ancestors"], record["confidence"]) == ("node_scaled", ["node_root"], "0.8")
     assert record["metric"] == {"name": "seconds", "value": "0.5", "unit": "s", "direction": "minimize"}
     assert [each["integrity"] for each in record["artifacts"]] == ["verified", "unverified"]
-    assert told(stack, *arguments, **own) == first | {"written": "replayed"}
+    assert told(stack, *arguments, env=own) == first | {"written": "replayed"}
     target = next(each["entry"] for each in reports["node_root"]["entries"] if each["kind"] == "experiment_result")
     event = told(
         stack, "lineage", "report-rerun", target[:30], "rerun_passed", "The same.", *root, "--artifact", "run.log",
-        "--observed", "2026-07-01", **own,
+        "--observed", "2026-07-01", env=own,
     )  # fmt: skip
     assert (event["record"]["target_id"], event["record"]["status"]) == (target, "rerun_passed")
     assert event["record"]["observed_at"] == "2026-07-01T00:00:00.000000Z"
     assert "added: reproducibility_event" in run(
-        stack, "lineage", "report-rerun", target, "rerun_failed", "Not the same.", **own
+        stack, "lineage", "report-rerun", target, "rerun_failed", "Not the same.", env=own
     )
     assert checked(stack).clean
 
@@ -171,7 +171,7 @@ def test_what_a_node_may_not_write_is_a_typed_error(
 ) -> None:
     imported(stack, trees)
     before = stack.state()
-    assert said in run(stack, "lineage", *arguments, code=2, VRM_LINEAGE_NODE=own)
+    assert said in run(stack, "lineage", *arguments, code=2, env={"VRM_LINEAGE_NODE": own})
     assert stack.state() == before
 
 
