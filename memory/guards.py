@@ -12,6 +12,7 @@ from memory.card_guards import card_rules, own_members, source_of
 from memory.conflict_guards import guard_conflicts
 from memory.erasure_guards import guard_begin, guard_close
 from memory.guard_rules import Rules, first_broken, held, of, precondition, read, rejected
+from memory.lineage.guards import guard_lineage
 from memory.reference.guards import guard_references
 from memory.retention import check_input, revoked
 from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_give_up, guard_receipt, rests_on
@@ -270,5 +271,7 @@ GUARDS: Final[dict[Transition, Guard]] = {
     Transition.ADD_REFERENCE: guard_references,
     Transition.INDEX_REFERENCES: guard_references,
     Transition.FREEZE_REFERENCES: guard_references,
+    Transition.ADD_NODE_REPORT: guard_lineage,
+    Transition.ADD_LINEAGE_ENTRY: guard_lineage,
 }
 """The guard of each flow that needs one."""

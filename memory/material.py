@@ -3,7 +3,7 @@
 Rules kept here:
 
 - *material* is what was observed, published or built: artifacts of observations, procedures, index builds, imports,
-  reference sources and what was made of those. Only such bytes are ever erased;
+  reference sources and what was made of those, reports of nodes. Only such bytes are ever erased;
 - *protocol* is what the stores themselves rest on: proposals, proofs, control events, profiles, query vectors;
 - bytes under an ACTIVE reference are *held*, whoever's they are; only its release lets go of them;
 - who needs bytes is read from all namespaces, for the artifact store is one.
@@ -22,6 +22,7 @@ from records.decisions import RecallContext
 from records.evidence import Observation
 from records.ingestion import AbandonedReceipt, DistillationReceipt, WorkCompletion, WorkItem
 from records.legacy import LegacyArtifactStatus, LegacyImport
+from records.lineage import NodeReport
 from records.models import noun_of
 from records.outcomes import RecallOutcome
 from records.procedures import ProcedureRecord
@@ -62,6 +63,8 @@ def material_of(record: Record) -> list[str]:
             found = {record.artifact.sha256, record.vectors.sha256}
         case ReferenceContext():
             found = {record.rendered.sha256}
+        case NodeReport():
+            found = {record.report_digest}
         case _:
             found = set()
     return sorted(found)
@@ -93,6 +96,7 @@ _POINTING: Final = frozenset(
     for kind in (
         Observation, ProcedureRecord, IndexBuild, LegacyImport, DistillationReceipt, WorkItem, RecallContext,
         RecallOutcome, RetentionTombstone, WorkCompletion, ReferenceSource, ReferenceIndexBuild, ReferenceContext,
+        NodeReport,
     )
 )  # fmt: skip
 

@@ -6,11 +6,12 @@ Rules kept here:
   goes on denying, so nothing is ever allowed again;
 - what a record rests on is every id and digest that it names, and what those in turn are made of: an Experience its
   chain, an Observation its artifacts, a memory record its evidence, a snapshot its members, an index its sources, a
-  reference source its bytes, a Reference Context its cards and the index that it was found in. The Evidence Snapshot
-  that a plan was made from is no source by itself: members that the plan did not read do not count. That of an index or
-  a Recall Input is, for all of it is there to be shown;
-- to come after something is not to rest on it: the record before, the event before, relations and events of a chain
-  name what was there, and a rule may be learnt anew after the one before it was erased;
+  reference source its bytes, a Reference Context its cards and the index that it was found in, a node's report its
+  bytes, an entry of lineage memory the report and the entry that it names. The Evidence Snapshot that a plan was made
+  from is no source by itself: members that the plan did not read do not count. That of an index or a Recall Input is,
+  for all of it is there to be shown;
+- to come after something is not to rest on it: the record before, the event before, the report of a parent, relations
+  and events of a chain name what was there, and a rule may be learnt anew after the one before it was erased;
 - to say where a scope variant stands is not to rest on what stands there: the report of a retraction names the record
   that it ends, and must be able to;
 - a namespace without retention records costs one look at its frontier.
@@ -41,12 +42,13 @@ REVOKED: Final = "retention_revoked"
 
 _NAMED: Final = re.compile(r"([a-z][a-z-]*:)?[0-9a-f]{64}")
 _OBSERVATION: Final = "observation"
-_NO_SOURCES: Final = frozenset({"prior_memory_id", "expected_prior", "active_view"})
+_NO_SOURCES: Final = frozenset({"prior_memory_id", "expected_prior", "active_view", "parent_report_id"})
 """Fields that name what was there before, or where variants stand."""
 _FOLLOWED: Final = frozenset(
     {
         "experience", _OBSERVATION, "memory-record", "knowledge-snapshot", "memory-index-build",
-        "recall-input-snapshot", "reference-source", "reference-index-build", "reference-context",
+        "recall-input-snapshot", "reference-source", "reference-index-build", "reference-context", "node-report",
+        "lineage-entry",
     }
 )  # fmt: skip
 

@@ -52,10 +52,16 @@ class Policy(PolicyPart):
 
 
 P = TypeVar("P", bound=Policy)
+M = TypeVar("M", bound=PolicyPart)
 
 
 def load_policy(model: type[P], text: str, source: str) -> P:
-    """Read a policy from the text of a YAML file; `source` names the file in errors.
+    """Read a policy from the text of a YAML file, as `load_part` does."""
+    return load_part(model, text, source)
+
+
+def load_part(model: type[M], text: str, source: str) -> M:
+    """Read what a YAML file declares, with the strictness of a policy; `source` names the file in errors.
 
     Raises:
         InvalidInputError: the text is no YAML mapping, or a field is missing, unknown or refused; file, field and

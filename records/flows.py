@@ -44,6 +44,8 @@ class Transition(StrEnum):
     ADD_REFERENCE = "ADD_REFERENCE"
     INDEX_REFERENCES = "INDEX_REFERENCES"
     FREEZE_REFERENCES = "FREEZE_REFERENCES"
+    ADD_NODE_REPORT = "ADD_NODE_REPORT"
+    ADD_LINEAGE_ENTRY = "ADD_LINEAGE_ENTRY"
 
 
 class Authority(StrEnum):
@@ -272,6 +274,8 @@ _ROWS: Final = (
     _direct(Transition.ADD_REFERENCE, "reference-source", "reference-chunks"),
     _direct(Transition.INDEX_REFERENCES, "reference-index-build"),
     _direct(Transition.FREEZE_REFERENCES, "reference-context"),
+    _direct(Transition.ADD_NODE_REPORT, "node-report"),
+    _direct(Transition.ADD_LINEAGE_ENTRY, "lineage-entry"),
 )
 
 FLOWS: Final[dict[Transition, Flow]] = {row.transition: row for row in _ROWS}

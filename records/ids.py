@@ -179,6 +179,14 @@ class ReferenceContextId(Id, noun="reference-context"):
     """The Reference Cards of one Research Context."""
 
 
+class NodeReportId(Id, noun="node-report"):
+    """The report of one node of a search tree."""
+
+
+class LineageEntryId(Id, noun="lineage-entry"):
+    """An entry of lineage memory."""
+
+
 # -- nouns that records speak about
 
 

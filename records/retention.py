@@ -37,6 +37,8 @@ class TargetKind(StrEnum):
     VERIFICATION = "verification"
     EXPERIENCE = "experience"
     REFERENCE = "reference-source"
+    NODE_REPORT = "node-report"
+    LINEAGE_ENTRY = "lineage-entry"
     ARTIFACT = "artifact"
 
 
@@ -153,6 +155,8 @@ OtherTarget = Literal[
     TargetKind.VERIFICATION,
     TargetKind.EXPERIENCE,
     TargetKind.REFERENCE,
+    TargetKind.NODE_REPORT,
+    TargetKind.LINEAGE_ENTRY,
     TargetKind.ARTIFACT,
 ]
 """The targets that have no lifecycle."""

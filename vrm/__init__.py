@@ -8,11 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memory.lineage.retrieval import LineageQuestion
+    from memory.lineage.working_context import WorkingQuestion
     from records.errors import VrmError
     from vrm.client import Answer, Memory, Question, connect
+    from vrm.lineage import PaperQuestion
     from vrm.references import ReferenceAnswer, ReferenceQuestion
 
-__all__ = ["Answer", "Memory", "Question", "ReferenceAnswer", "ReferenceQuestion", "VrmError", "connect"]
+__all__ = [
+    "Answer", "LineageQuestion", "Memory", "PaperQuestion", "Question", "ReferenceAnswer", "ReferenceQuestion",
+    "VrmError", "WorkingQuestion", "connect",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -25,6 +31,10 @@ def __getattr__(name: str) -> Any:
         from vrm import references  # noqa: PLC0415
 
         return getattr(references, name)
+    if name in {"LineageQuestion", "PaperQuestion", "WorkingQuestion"}:
+        from vrm import lineage  # noqa: PLC0415
+
+        return getattr(lineage, name)
     if name in __all__:
         from vrm import client  # noqa: PLC0415
 

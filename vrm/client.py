@@ -44,6 +44,7 @@ from records.values import (
 from vrm.bootstrap import Stores, cluster_of, embedding, home_of, open_stores, owners
 from vrm.domain import BUDGET_CLASS, CATALOG, MODEL_FAMILY
 from vrm.home import DEFAULT_NAMESPACE
+from vrm.lineage import Lineage
 from vrm.references import ReferenceAnswer, ReferenceQuestion, consult
 
 
@@ -161,6 +162,10 @@ class Memory:
         """
         asked = ReferenceQuestion(text=question) if isinstance(question, str) else question
         return consult(self.stores.ledger, self.stores.artifacts, self.namespace, self._embedder, asked)
+
+    def lineage(self, checkpoint: str | None = None) -> Lineage:
+        """Return a checkpoint of lineage memory, or the only one, to read; none of it is evidence."""
+        return Lineage(self.stores.ledger, self.stores.artifacts, self.namespace, lambda: self._embedder, checkpoint)
 
     @cached_property
     def _embedder(self) -> SentenceTransformerEmbedder:

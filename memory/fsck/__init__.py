@@ -34,6 +34,7 @@ from memory.fsck.evidence import BundleCheck
 from memory.fsck.journal import check_namespace
 from memory.fsck.knowledge import CommitCheck
 from memory.fsck.lifecycle import check_chains, check_memory
+from memory.fsck.lineage import check_lineage
 from memory.fsck.receipts import check_proofs, check_unused_receipts
 from memory.fsck.references import check_references
 from memory.fsck.report import Findings, FsckReport, Note, Violation
@@ -108,7 +109,8 @@ def _chosen(case: Case) -> list[str]:
 def _check_whole_namespace(case: Case, namespace: str, bytes_of: ArtifactCheck) -> None:
     checks = (
         check_proofs, check_memory, DecisionCheck().check, check_distillation, CommitCheck().check,
-        BundleCheck().check, check_snapshots, check_references, check_erasures, bytes_of.check,
+        BundleCheck().check, check_snapshots, check_references, check_lineage, check_erasures,
+        bytes_of.check,
     )  # fmt: skip
     check_namespace(case, namespace, checks)
     check_unused_receipts(case, namespace)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from policies.budget import fit
 from policies.escaping import quoted
 from policies.references.policy import ReferenceRendering
 from records.reference import ReferenceCard, SourceFacts
@@ -78,10 +79,9 @@ def fit_references(
 ) -> ReferenceSection:
     """Render as many cards as fit into a budget of tokens, best first; where not even the header fits, nothing."""
     cards = [render_reference(ordinal, quote, style) for ordinal, quote in enumerate(quotes, start=1)]
-    for kept in range(len(cards), -1, -1):
-        blocks = [f"references: {kept}.", *cards[:kept]]
-        text = "\n".join([OPENING, *_HEADER, "\n\n".join(blocks), CLOSING])
-        tokens = count(text)
-        if tokens <= budget:
-            return ReferenceSection(text, tokens, kept, len(cards) - kept)
-    return ReferenceSection("", 0, 0, len(cards))
+
+    def written(kept: int) -> str:
+        return "\n".join([OPENING, *_HEADER, "\n\n".join([f"references: {kept}.", *cards[:kept]]), CLOSING])
+
+    found = fit(len(cards), written, budget, count)
+    return ReferenceSection(found.text, found.token_count, found.shown, len(cards) - found.shown)

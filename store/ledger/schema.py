@@ -25,6 +25,7 @@ import records.evidence
 import records.ingestion
 import records.knowledge
 import records.legacy
+import records.lineage
 import records.outcomes
 import records.procedures
 import records.reference
@@ -288,6 +289,6 @@ END $$
 """Holds an epoch and a journal to the end of the transaction and moves the journal, or refuses: no answer is needed."""
 
 DEFINITION: Final = Definition(
-    schema=SCHEMA, revision="3", metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE, functions=(ADVANCE,)
+    schema=SCHEMA, revision="4", metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE, functions=(ADVANCE,)
 )
 """What `store.install` makes and checks."""

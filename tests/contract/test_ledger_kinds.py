@@ -98,6 +98,9 @@ def test_every_kind_and_variant_is_stored_and_read_back(writer: Writer) -> None:
         Append.direct(Transition.ADD_REFERENCE, "source", (records["reference-source"], records["reference-chunks"])),
         Append.direct(Transition.INDEX_REFERENCES, "references", (records["reference-index-build"],)),
         Append.direct(Transition.FREEZE_REFERENCES, "consulted", (records["reference-context"],)),
+        Append.direct(Transition.ADD_NODE_REPORT, "node", (records["node-report"],)),
+        Append.direct(Transition.ADD_LINEAGE_ENTRY, "entry", (records["lineage-entry"],)),
+        Append.direct(Transition.ADD_LINEAGE_ENTRY, "rerun", (variants["lineage-entry/reproducibility_event"],)),
         erasure(Transition.BEGIN_ERASURE, "begin", retraction, records["retention-erasure-intent"]),
         erasure(Transition.CLOSE_ERASURE, "close", records["memory-retention-tombstone"]),
         erasure(Transition.BEGIN_ERASURE, "begin-2", variants["retention-erasure-intent/not_applicable"]),
@@ -114,7 +117,7 @@ def test_every_kind_and_variant_is_stored_and_read_back(writer: Writer) -> None:
         assert stored is not None, name
         assert stored.load() == record
         assert type(stored.load()) is type(record)
-        for column in ("record_kind", "disposition", "retraction"):
+        for column in ("record_kind", "disposition", "retraction", "entry_kind"):
             if column in column_names(record.kind):
                 found = writer.store.find(record.kind.noun, writer.namespace, **{column: str(getattr(record, column))})
                 assert str(record.id) in [each.id for each in found]

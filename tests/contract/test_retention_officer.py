@@ -83,6 +83,10 @@ def experience_of(stack: Stack, observation: Any) -> Any:
     return stored.load()
 
 
+ELSEWHERE = {TargetKind.REFERENCE, TargetKind.NODE_REPORT, TargetKind.LINEAGE_ENTRY}
+"""What a learned store has none of: tests/contract/test_references.py and test_lineage.py."""
+
+
 def target_of(stack: Stack, kind: TargetKind) -> tuple[str, set[str]]:
     """Return a target and the digests of its own bytes."""
     observation = stack.load("observation")[-1]

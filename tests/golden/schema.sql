@@ -94,6 +94,19 @@ CREATE TABLE ledger.no_commit_receipts (
 	PRIMARY KEY (id, namespace),
 	CONSTRAINT no_commit_receipts_one_authorization_id UNIQUE (authorization_id)
 );
+CREATE TABLE ledger.node_reports (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	parent_report_id TEXT,
+	checkpoint_id TEXT NOT NULL,
+	node_id TEXT NOT NULL,
+	report_digest TEXT NOT NULL CHECK (octet_length(report_digest) = 64),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id, namespace),
+	CONSTRAINT node_reports_one_namespace_checkpoint_id_node_id UNIQUE (namespace, checkpoint_id, node_id),
+	FOREIGN KEY(namespace, parent_report_id) REFERENCES ledger.node_reports (namespace, id)
+);
 CREATE TABLE ledger.owners (
 	resource TEXT NOT NULL,
 	epoch BIGINT NOT NULL,
@@ -188,6 +201,32 @@ CREATE TABLE ledger.legacy_knowledge_sources (
 	PRIMARY KEY (parent_id, ordinal),
 	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.legacy_records (namespace, id)
 );
+CREATE TABLE ledger.lineage_entries (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	node_report_id TEXT,
+	target_id TEXT,
+	checkpoint_id TEXT NOT NULL,
+	node_id TEXT NOT NULL,
+	entry_kind TEXT NOT NULL CHECK (entry_kind IN ('observation', 'experiment_result', 'failure_case', 'procedure', 'reflection', 'artifact_summary', 'paper_claim', 'reproducibility_event')),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id, namespace),
+	FOREIGN KEY(namespace, node_report_id) REFERENCES ledger.node_reports (namespace, id),
+	FOREIGN KEY(namespace, target_id) REFERENCES ledger.lineage_entries (namespace, id)
+);
+CREATE TABLE ledger.node_report_artifacts (
+	parent_id TEXT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
+	namespace TEXT NOT NULL,
+	relative_path TEXT NOT NULL,
+	claimed TEXT CHECK (octet_length(claimed) = 64),
+	computed TEXT CHECK (octet_length(computed) = 64),
+	integrity TEXT NOT NULL CHECK (integrity IN ('verified', 'missing', 'mismatch', 'unhashed')),
+	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT node_report_artifacts_one_relative_path UNIQUE (parent_id, relative_path),
+	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.node_reports (namespace, id)
+);
 CREATE TABLE ledger.recall_input_snapshots (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
@@ -232,6 +271,17 @@ CREATE TABLE ledger.decision_intents (
 	PRIMARY KEY (id, namespace),
 	CONSTRAINT decision_intents_one_run_id_activity_id_iteration UNIQUE (run_id, activity_id, iteration),
 	FOREIGN KEY(namespace, contract_view_id) REFERENCES ledger.decision_contract_views (namespace, id)
+);
+CREATE TABLE ledger.lineage_entry_artifacts (
+	parent_id TEXT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
+	namespace TEXT NOT NULL,
+	relative_path TEXT NOT NULL,
+	sha256 TEXT NOT NULL CHECK (octet_length(sha256) = 64),
+	integrity TEXT NOT NULL CHECK (integrity IN ('verified', 'unverified')),
+	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT lineage_entry_artifacts_one_relative_path UNIQUE (parent_id, relative_path),
+	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.lineage_entries (namespace, id)
 );
 CREATE TABLE ledger.memory_records (
 	id TEXT NOT NULL,
@@ -401,7 +451,7 @@ CREATE TABLE ledger.retention_erasure_intents (
 	retraction_event_id TEXT,
 	target_id TEXT NOT NULL,
 	incident TEXT NOT NULL,
-	target_kind TEXT NOT NULL CHECK (target_kind IN ('memory-record', 'hypothesis', 'attempt', 'observation', 'verification', 'experience', 'reference-source', 'artifact')),
+	target_kind TEXT NOT NULL CHECK (target_kind IN ('memory-record', 'hypothesis', 'attempt', 'observation', 'verification', 'experience', 'reference-source', 'node-report', 'lineage-entry', 'artifact')),
 	retraction TEXT NOT NULL CHECK (retraction IN ('lifecycle_event', 'not_applicable')),
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id, namespace),
@@ -437,7 +487,7 @@ CREATE TABLE ledger.memory_retention_tombstones (
 	intent_id TEXT NOT NULL,
 	retraction_event_id TEXT,
 	incident TEXT NOT NULL,
-	target_kind TEXT NOT NULL CHECK (target_kind IN ('memory-record', 'hypothesis', 'attempt', 'observation', 'verification', 'experience', 'reference-source', 'artifact')),
+	target_kind TEXT NOT NULL CHECK (target_kind IN ('memory-record', 'hypothesis', 'attempt', 'observation', 'verification', 'experience', 'reference-source', 'node-report', 'lineage-entry', 'artifact')),
 	target_id TEXT NOT NULL,
 	retraction TEXT NOT NULL CHECK (retraction IN ('lifecycle_event', 'not_applicable')),
 	payload TEXT NOT NULL,
@@ -719,6 +769,10 @@ CREATE INDEX legacy_imports_by_source_digest ON ledger.legacy_imports (namespace
 CREATE INDEX legacy_records_by_legacy_id ON ledger.legacy_records (namespace, legacy_id);
 CREATE INDEX legacy_records_by_source_table ON ledger.legacy_records (namespace, source_table);
 CREATE INDEX no_commit_receipts_by_reason ON ledger.no_commit_receipts (namespace, reason);
+CREATE INDEX node_reports_by_checkpoint_id ON ledger.node_reports (namespace, checkpoint_id);
+CREATE INDEX node_reports_by_node_id ON ledger.node_reports (namespace, node_id);
+CREATE INDEX node_reports_by_parent_report_id ON ledger.node_reports (namespace, parent_report_id);
+CREATE INDEX node_reports_by_report_digest ON ledger.node_reports (namespace, report_digest);
 CREATE INDEX capture_operations_by_operation_key ON ledger.capture_operations (namespace, operation_key);
 CREATE INDEX capture_operations_by_snapshot_id ON ledger.capture_operations (namespace, snapshot_id);
 CREATE INDEX decision_contract_views_by_contract_id ON ledger.decision_contract_views (namespace, contract_id);
@@ -730,6 +784,11 @@ CREATE INDEX derived_memory_indexes_by_evidence_snapshot_id ON ledger.derived_me
 CREATE INDEX derived_memory_indexes_by_knowledge_snapshot_id ON ledger.derived_memory_indexes (namespace, knowledge_snapshot_id);
 CREATE INDEX knowledge_candidates_by_evidence_snapshot_id ON ledger.knowledge_candidates (namespace, evidence_snapshot_id);
 CREATE INDEX knowledge_candidates_by_record_kind ON ledger.knowledge_candidates (namespace, record_kind);
+CREATE INDEX lineage_entries_by_checkpoint_id ON ledger.lineage_entries (namespace, checkpoint_id);
+CREATE INDEX lineage_entries_by_entry_kind ON ledger.lineage_entries (namespace, entry_kind);
+CREATE INDEX lineage_entries_by_node_id ON ledger.lineage_entries (namespace, node_id);
+CREATE INDEX lineage_entries_by_node_report_id ON ledger.lineage_entries (namespace, node_report_id);
+CREATE INDEX lineage_entries_by_target_id ON ledger.lineage_entries (namespace, target_id);
 CREATE INDEX recall_input_snapshots_by_evidence_snapshot_id ON ledger.recall_input_snapshots (namespace, evidence_snapshot_id);
 CREATE INDEX recall_input_snapshots_by_knowledge_snapshot_id ON ledger.recall_input_snapshots (namespace, knowledge_snapshot_id);
 CREATE INDEX reference_chunk_sets_by_source_id ON ledger.reference_chunk_sets (namespace, source_id);

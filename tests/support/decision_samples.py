@@ -64,6 +64,7 @@ from records.values import (
     GovernanceBinding,
     RecallRequirement,
 )
+from tests.support.lineage_samples import lineage_samples, lineage_variants
 from tests.support.reference_samples import reference_samples
 from tests.support.samples import (
     ACTOR,
@@ -100,13 +101,15 @@ def sample_records(namespace: str = "test") -> dict[str, Record]:
     known |= _endings(common, known)
     known |= further_samples(common, known)
     known |= reference_samples(namespace)
+    known |= lineage_samples(namespace)
     return known
 
 
 def every_variant(namespace: str = "test") -> dict[str, Record]:
     """Return the variants that `sample_records` does not have, as `<noun>/<discriminator>`."""
     baseline = baseline_records(namespace)[-1]
-    return variant_samples(sample_records(namespace), ExperienceId(baseline.id), baseline, namespace)
+    made = variant_samples(sample_records(namespace), ExperienceId(baseline.id), baseline, namespace)
+    return made | lineage_variants(namespace)
 
 
 def _snapshots(common: Common, known: dict[str, Record]) -> dict[str, Record]:

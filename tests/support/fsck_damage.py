@@ -21,6 +21,8 @@ ERASURES: Final = frozenset({Code.ERASURE_MISMATCH, Code.ERASURE_UNPROVED, Code.
 
 REFERENCES: Final = frozenset({Code.REFERENCE_MISMATCH})
 """Codes about reference sources, which this world has none of (tests/contract/test_references.py)."""
+LINEAGE: Final = frozenset({Code.LINEAGE_MISMATCH})
+"""Codes about nodes of a search, which this world has none of (tests/contract/test_lineage.py)."""
 
 
 @dataclass(frozen=True)

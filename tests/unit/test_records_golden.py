@@ -16,6 +16,7 @@ import records.ids
 import records.ingestion
 import records.knowledge
 import records.legacy
+import records.lineage
 import records.outcomes
 import records.procedures
 import records.reference

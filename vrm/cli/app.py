@@ -6,6 +6,7 @@ import typer
 
 from vrm.cli import (
     audit,
+    audit_claims,
     bench,
     chaos,
     distil,
@@ -15,6 +16,8 @@ from vrm.cli import (
     gc,
     imports,
     knowledge,
+    lineage,
+    lineage_reading,
     metrics,
     migrate,
     procedures,
@@ -70,6 +73,9 @@ app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(procedures.app, name="procedures")
 app.add_typer(runs.app, name="runs")
 app.add_typer(reference.app, name="reference")
+lineage_reading.attach(lineage.app)
+app.add_typer(lineage.app, name="lineage")
 app.add_typer(bench.app, name="bench")
+audit.app.command("claims", short_help="Whether the numbers of a paper have a measured ground.")(audit_claims.claims)
 app.add_typer(audit.app, name="audit")
 app.add_typer(evaluate.app, name="evaluate")

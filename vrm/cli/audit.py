@@ -1,4 +1,4 @@
-"""`vrm audit`: decisions that others made, looked at with the rules of this project."""
+"""`vrm audit`: what others decided and reported, looked at with the rules of this project."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vrm.cli import artifacts
 from vrm.cli.output import AsJson, command, console, show_json, show_rows, show_title
 
 if TYPE_CHECKING:
@@ -14,18 +15,14 @@ if TYPE_CHECKING:
     from evaluation.keeps.rule import Keep, KeepAudit
 
 app = typer.Typer(
-    help="Look at decisions that were made elsewhere.",
+    help="Look at what was decided and reported elsewhere.",
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog="Examples: vrm audit keeps results.tsv; vrm audit keeps results.tsv --json | jq .counts",
 )
 
 _SHOWN = 60
-
-
-@app.callback()
-def _group() -> None:
-    """Keep `keeps` a command of its own while it is the only one."""
+app.command("artifacts", short_help="Whether the files that nodes reported are what was said.")(artifacts.artifacts)
 
 
 @app.command("keeps", short_help="Which keeps of an automated search would survive a replication.")

@@ -1,4 +1,4 @@
-"""`vrm import`: evidence from tables that others published, and records of earlier ledgers.
+"""`vrm import`: evidence from tables that others published, records of earlier ledgers, reports of search nodes.
 
 `vrm import FOLDER` means `vrm import table FOLDER`, which was the only import once.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from vrm.cli import run
+from vrm.cli import node_reports, run
 from vrm.cli.connection import connection
 from vrm.cli.output import AsJson, command, console, progress, short, show_json, show_rows, show_title
 
@@ -35,12 +35,13 @@ class _Group(TyperGroup):
 
 app = typer.Typer(
     cls=_Group,
-    help="Import a published table, or records of an earlier ledger.",
+    help="Import a published table, an earlier ledger, or node reports.",
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
 )
 app.command("table", short_help="Import a published table as evidence.")(run.import_table)
+app.command("node-report", short_help="Import reports of the nodes of a search tree.")(node_reports.node_report)
 
 
 @app.command("ai-researcher", short_help="Keep the records of an AI-Researcher ledger.")
