@@ -11,9 +11,9 @@ Rules kept here (docs/adr/0060):
 - at most one card per Knowledge Family (VRM-R04), per mechanism class and kind of source as many as the profile says;
 - a procedure has no single effect, an episode neither effect, grade nor family: such a feature is zero, and a threshold
   on it is not asked of them;
-- advice to abstain, and a contested rule where a profile admits one, tell nobody to do anything: neither has a gain or a
-  downside, and no gain is asked of them. A contested rule is shown because evidence speaks against it, so no total is
-  asked of it either (spec 10, 12; docs/adr/0064).
+- advice to abstain, and a contested rule where a profile admits one, tell nobody to do anything: neither has a gain or
+  a downside, and no gain is asked of them. A contested rule is shown because evidence speaks against it, so no total
+  is asked of it either (spec 10, 12; docs/adr/0064).
 
 Novelty and drift have no feature of their own in this version: what is in effect already, or was learned from other
 data, code or evaluators, has been refused by the hard filters.

@@ -34,6 +34,7 @@ def opened_job(
     from vrm.mainjob.job import Job, pinned_policies  # noqa: PLC0415
     from vrm.mainjob.plan import SIZES  # noqa: PLC0415
     from vrm.mainjob.run import next_round  # noqa: PLC0415
+    from vrm.mainjob.steps import frozen_input  # noqa: PLC0415
 
     require_namespace(namespace)
     if size not in SIZES:
@@ -46,7 +47,9 @@ def opened_job(
         stores = open_stores(home)
         actors = owners(stores, start_cluster(home))
     try:
-        round_ = next_round(stores.runtime, namespace, SIZES[size], asked, frozen_of(stores.ledger, recall_input))
+        named = frozen_of(stores.ledger, recall_input)
+        frozen = None if named is None else frozen_input(stores.ledger, namespace, named)
+        round_ = next_round(stores.runtime, namespace, SIZES[size], asked, frozen)
         with driver(home.drivers) as holder:
             yield Job(stores, actors, round_, pinned_policies(), shown, holder, quiet=quiet)
     finally:

@@ -25,7 +25,7 @@ from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.heldout import HeldOut
 from vrm.mainjob.job import Job
 from vrm.mainjob.lessons import Lessons, learn_lessons
-from vrm.mainjob.plan import Round, Size, held_out_tasks
+from vrm.mainjob.plan import FrozenInput, Round, Size, held_out_tasks
 from vrm.mainjob.published import import_table
 from vrm.mainjob.tabular import contract_of
 from vrm.mainjob.trials import DecisionMaker, TrialState, new_trials
@@ -57,7 +57,7 @@ def next_round(
     namespace: str,
     size: Size,
     modes: tuple[Mode, ...] = DECISION_MEMORY,
-    frozen_input: RecallInputId | None = None,
+    frozen_input: FrozenInput | None = None,
 ) -> Round:
     """Return the first round that is not finished: an interrupted one goes on, a finished one is followed by the next.
 
@@ -70,7 +70,8 @@ def next_round(
     """
     if (modes[0] is Mode.FROZEN_MEMORY) != (frozen_input is not None):
         remedy = "Name the one Recall Input that frozen_memory queries, and none in another mode."
-        raise InvalidInputError("--recall-input", frozen_input or "none", remedy)
+        met = "none" if frozen_input is None else frozen_input.recall_input_id
+        raise InvalidInputError("--recall-input", met, remedy)
     number = 0
     while True:
         found = Round(namespace=namespace, number=number, size=size, modes=modes, frozen_input=frozen_input)
@@ -116,7 +117,8 @@ def _queried(job: Job, trials: Sequence[RunId]) -> RecallInputId | None:
         case RecallPath.EXPOSE | RecallPath.SHADOW:
             return steps.recall_input_of(job, trials)
         case RecallPath.FROZEN if job.round.frozen_input is not None:
-            return steps.frozen_input(job, job.round.frozen_input)
+            named = job.round.frozen_input.recall_input_id
+            return steps.frozen_input(job.stores.ledger, job.namespace, named).recall_input_id
         case _:
             return None
 

@@ -23,7 +23,7 @@ from records.ids import ActivityId, ContextId, ContractId, ContractViewId, Inten
 from records.runtime import RunBody, activity_id
 from records.values import ActorIdentity, DecisionPoint, MemoryScope
 from vrm.domain import BUDGET_CLASS, MODEL_FAMILY
-from vrm.mainjob.plan import PUBLISHED_AT, Round
+from vrm.mainjob.plan import PUBLISHED_AT, FrozenInput, Round
 from vrm.mainjob.tabular import PRIMARY, STEERING, Setting, identity_of
 
 SLOT: Final = "trial"
@@ -125,17 +125,20 @@ def new_trials(round_: Round, tasks: tuple[str, ...], catalog: InterventionCatal
     return states
 
 
-def memory_profile(mode: Mode = Mode.DECISION_MEMORY, frozen: RecallInputId | None = None) -> MemoryProfile:
+def memory_profile(mode: Mode = Mode.DECISION_MEMORY, frozen: FrozenInput | None = None) -> MemoryProfile:
     """Return how memory is used in the decisions of an arm, published before the first of them.
 
     Args:
         mode: the arm's mode.
-        frozen: what frozen memory queries.
+        frozen: what frozen memory queries; the profile names the policy of that input, whatever is composed today.
     """
-    policy = retrieval_policy().identity
     if mode is Mode.FROZEN_MEMORY and frozen is not None:
-        return FrozenMemoryProfile(profile_ref=f"{mode}/v1", retrieval_policy=policy, recall_input_id=frozen)
-    return MemoryProfile(profile_ref=f"{mode}/v1", mode=mode, retrieval_policy=policy)
+        return FrozenMemoryProfile(
+            profile_ref=f"{mode}/v1",
+            retrieval_policy=frozen.retrieval_policy,
+            recall_input_id=frozen.recall_input_id,
+        )
+    return MemoryProfile(profile_ref=f"{mode}/v1", mode=mode, retrieval_policy=retrieval_policy().identity)
 
 
 def arm_profiles(round_: Round) -> dict[str, MemoryProfile]:
@@ -239,7 +242,8 @@ class DecisionMaker:
         """
         if self.recall_input_id is None:
             raise InvalidInputError("recall_input_id", "none", f"Arm {state.arm} of {state.mode} recalls nothing.")
-        task, profile = identity_of(state.task, self.catalog.domain), retrieval_policy().require_profile(self.point)
+        task = identity_of(state.task, self.catalog.domain)
+        profile = self.round.retrieval_policy.require_profile(self.point)
         first = not state.path
         return RecallRequest(
             intent_id=IntentId(intent.id),
