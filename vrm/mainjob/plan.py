@@ -107,6 +107,8 @@ class Round:
     Attributes:
         modes: the round's own mode, then that of a further arm to compare with.
         frozen_input: what frozen memory queries; None in every other mode.
+        actor: the model that decides; None where the planner does. It is part of what the trials' Runs are admitted
+            with, so a round that was begun with one model cannot go on with another.
     """
 
     namespace: str
@@ -114,6 +116,7 @@ class Round:
     size: Size
     modes: tuple[Mode, ...] = (Mode.DECISION_MEMORY,)
     frozen_input: FrozenInput | None = None
+    actor: str | None = None
 
     @property
     def rules(self) -> ModeRules:
@@ -166,8 +169,9 @@ class Round:
 
     @property
     def _modes(self) -> str:
-        """What tells Runs of other modes apart; decision memory was there before there were others."""
-        return "" if self.modes == (Mode.DECISION_MEMORY,) else f"{'+'.join(self.modes)}/"
+        """What tells Runs of other modes and actors apart; decision memory was there before there were others."""
+        modes = "" if self.modes == (Mode.DECISION_MEMORY,) else f"{'+'.join(self.modes)}/"
+        return modes if self.actor is None else f"{modes}llm/"
 
     def run_id(self, key: str) -> RunId:
         """Return the id of a Run of this round."""

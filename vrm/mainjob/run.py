@@ -13,7 +13,7 @@ from typing import Final
 
 from policies.catalog import InterventionCatalog, load_catalog
 from policies.modes import Lane, RecallPath
-from policies.planner import planner_policy
+from policies.planner import plan, planner_policy
 from records.errors import InvalidInputError
 from records.governance import Mode
 from records.ids import RecallInputId, RunId
@@ -58,6 +58,8 @@ def next_round(
     size: Size,
     modes: tuple[Mode, ...] = DECISION_MEMORY,
     frozen_input: FrozenInput | None = None,
+    *,
+    actor: str | None = None,
 ) -> Round:
     """Return the first round that is not finished: an interrupted one goes on, a finished one is followed by the next.
 
@@ -74,7 +76,9 @@ def next_round(
         raise InvalidInputError("--recall-input", met, remedy)
     number = 0
     while True:
-        found = Round(namespace=namespace, number=number, size=size, modes=modes, frozen_input=frozen_input)
+        found = Round(
+            namespace=namespace, number=number, size=size, modes=modes, frozen_input=frozen_input, actor=actor
+        )
         if not (_is_finished(runtime, found) or _is_taken(runtime, found)):
             return found
         number += 1
@@ -103,8 +107,10 @@ def run_round(job: Job) -> Done:
         contract=contract,
         planner=planner_policy(),
         recall_input_id=_queried(job, [state.run_id for state in new_trials(job.round, tasks, catalog)]),
+        acting=None if job.actor is None else job.actor.identity,
     )
-    decisions = HeldOut(job, maker, experiments, job.recall, learn=partial(_lessons, job, catalog))
+    learn = partial(_lessons, job, catalog)
+    decisions = HeldOut(job, maker, experiments, job.recall, learn=learn, actor=job.actor or plan)
     states = decisions.run(tasks)
     for run_id, slot in runs.items():
         steps.close_run(job, run_id, slot)
@@ -155,5 +161,7 @@ def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:
 
 def _is_taken(runtime: RuntimeReader, round_: Round) -> bool:
     """Tell whether a round of other modes, whose seeds would be the same, has begun under this number."""
-    others = (replace(round_, modes=modes) for modes in RECORDED if modes != round_.modes)
+    actor = None if round_.actor is not None else "another"
+    others = [replace(round_, modes=modes) for modes in RECORDED if modes != round_.modes]
+    others += [replace(round_, modes=modes, actor=actor) for modes in RECORDED]
     return bool(runtime.subjects(Machine.RUN, [str(other.run_id("sweep")) for other in others]))

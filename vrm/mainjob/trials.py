@@ -41,6 +41,7 @@ class TrialState:
         answers: what its actor proposed, decision by decision; None where no actor was asked.
         cards: how many cards its contexts held in all.
         leader: the arm whose situations a shadow is asked about; None for an arm that acts.
+        failed: why its Run was failed, if its actor gave no decision; no further one is taken.
     """
 
     task: str
@@ -56,6 +57,7 @@ class TrialState:
     cards: int = 0
     mode: Mode = Mode.DECISION_MEMORY
     leader: TrialState | None = None
+    failed: str | None = None
 
     def follow(self) -> None:
         """Stand where the leader stands, if there is one."""
@@ -148,7 +150,8 @@ def arm_profiles(round_: Round) -> dict[str, MemoryProfile]:
 
 def arm_manifest(round_: Round) -> ArmManifest:
     """Return the arm assignment of a round; every Run and every intent of the round holds its digest."""
-    specification = domain_digest("trial-specification", [round_.size.decisions, round_.size.name])
+    named = [] if round_.actor is None else [round_.actor]
+    specification = domain_digest("trial-specification", [round_.size.decisions, round_.size.name, *named])
     profiles = arm_profiles(round_)
     arms = tuple(ArmAssignment.of(arm.name, profiles[arm.name], arm.requirement) for arm in round_.arms)
     return ArmManifest(study="held-out", specification=specification, arms=arms)
@@ -173,7 +176,7 @@ class DecisionMaker:
     """What every decision of a round shares: the catalog, contract and view, the planner, the Recall Input.
 
     `recall_input_id` is None where no arm of the round requires a Recall Context; `registered` are other arms than
-    those of the round's mode.
+    those of the round's mode; `acting` is who decides, if it is not the planner.
     """
 
     round: Round
@@ -183,6 +186,7 @@ class DecisionMaker:
     recall_input_id: RecallInputId | None
     point: DecisionPoint = DecisionPoint.INTERVENTION
     registered: ArmManifest | None = None
+    acting: ActorIdentity | None = None
 
     @property
     def manifest(self) -> ArmManifest:
@@ -196,8 +200,8 @@ class DecisionMaker:
 
     @property
     def actor(self) -> ActorIdentity:
-        """The planner that is planned for every decision."""
-        return ActorIdentity(
+        """Who is planned for every decision."""
+        return self.acting or ActorIdentity(
             model="deterministic-planner/v1",
             config_digest=self.planner.identity.digest,
             template_digest=actor_instruction().identity.digest,
