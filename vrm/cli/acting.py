@@ -46,11 +46,12 @@ def chat_of(
     if url is None or model is None:
         raise InvalidInputError("--actor", actor, "Name the server and the model: --llm-url and --llm-model.")
     try:
-        from memory.chat import ChatModel  # noqa: PLC0415  # as above
+        from memory.chat import ChatModel, Limits  # noqa: PLC0415  # as above
     except ModuleNotFoundError as error:
         raise UnavailableError("--actor llm", str(error), "Install the extra `llm` of this project.") from error
     from policies.acting import Said  # noqa: PLC0415
 
     key = os.environ.pop(key_variable, "").strip()  # servers and workers that are started from here must not inherit it
-    with closing(ChatModel(url, model, key, name="decision", schema=Said)) as chat:
+    limits = Limits(rest_seconds=0)  # one decision that failed is no reason to fail the next one unasked
+    with closing(ChatModel(url, model, key, name="decision", schema=Said, limits=limits)) as chat:
         yield chat
