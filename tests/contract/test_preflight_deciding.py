@@ -21,6 +21,7 @@ from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore
 from store.runtime.port import RuntimeStore
 from tests.support.stack import GOOD, Stack, Stores
+from tests.support.stack_control import checked
 from tests.support.stack_decisions import CATALOG, Study, learn
 from tests.support.stores import fresh_namespace
 from vrm.mainjob.heldout import HeldOut
@@ -153,6 +154,8 @@ def failed(study: Study, actor: Any, reason: TerminalReason) -> RecallOutcome:
     run = study.stack.stores.runtime.subject(Machine.RUN, study.run_id)
     assert run is not None
     assert run.phase is Phase.FAILED
+    found = [each for each in checked(study.stack).violations if each.record in {outcome.id, study.intent.id}]
+    assert not found
     return outcome
 
 
