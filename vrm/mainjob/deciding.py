@@ -6,6 +6,7 @@ Every step first reads what is there, so a job that goes on registers, appends a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from actors.settings import now
 from memory.closure import ClosurePorts, RunClosure
@@ -87,7 +88,8 @@ class Decisions:
         ports = ClosurePorts(
             ledger=stores.ledger, runtime=stores.runtime, artifacts=stores.artifacts, owner=owner, spine=job.spine
         )
-        RunClosure(ports).close(intent.run_id)
+        with suppress(StaleError):  # what waits is closed by `vrm recover`, with which the next round begins
+            RunClosure(ports).close(intent.run_id)
 
     def keep_answers(self, answers: Sequence[tuple[DecisionIntent, PlannerAnswer, Source]]) -> None:
         """Publish what each actor answered, before anything is executed."""
