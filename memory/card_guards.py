@@ -12,7 +12,7 @@ from typing import Final
 
 from memory.evidence import resolve_bundles
 from memory.guard_rules import Rules, held, read
-from memory.recall.cards import episodic_card, make_card, procedure_card
+from memory.recall.cards import Queried
 from policies.episodes import Episode
 from records.appends import StoredRecord
 from records.cards import EpisodicCard, ProcedureCard
@@ -23,7 +23,7 @@ from records.ingestion import EvidenceSnapshot
 from records.knowledge import MemoryRecord
 from records.models import noun_of
 from records.procedures import ProcedureRecord
-from records.snapshots import KnowledgeMember, KnowledgeSnapshot, RecallInput
+from records.snapshots import KnowledgeSnapshot, RecallInput
 from store.ledger.port import LedgerReader
 
 _OTHERWISE: Final = "the card says something else than its record"
@@ -41,20 +41,23 @@ def card_rules(reader: LedgerReader, context: RecallContext, stored: Mapping[str
     queried = held(stored, context.recall_input_id, RecallInput)
     snapshot = None if queried is None else read(reader, queried.knowledge_snapshot_id, KnowledgeSnapshot)
     yield snapshot is not None and snapshot.namespace == context.namespace, "the snapshot is not of this namespace"
-    members = {member.memory_id: member for member in snapshot.members} if snapshot else {}
     intent = held(stored, context.intent_id, DecisionIntent)
+    episodes: EvidenceSnapshot | None = None
     if queried is not None and any(isinstance(item.card, EpisodicCard) for item in context.items):
         named = queried.evidence_snapshot_id
-        yield from _own_snapshot(None if named is None else read(reader, named, EvidenceSnapshot), intent)
+        episodes = None if named is None else read(reader, named, EvidenceSnapshot)
+        yield from _own_snapshot(episodes, intent)
+    members = {member.memory_id: member for member in snapshot.members} if snapshot else {}
+    shown = Queried(members, 0 if snapshot is None else snapshot.lifecycle_position, episodes)
     for item in context.items:
         cited = citation_id(context.intent_id, context.recall_input_id, item.card.card_id, item.ordinal)
         own = (item.card_id, item.memory_id, item.citation_id) == (item.card.card_id, item.card.memory_id, cited)
         yield own, "card and citation do not follow from their content"
         if isinstance(item.card, EpisodicCard):
-            yield from _episodic_rules(reader, item, item.card, queried, stored)
+            yield from _episodic_rules(reader, item, item.card, shown, stored)
             yield from _own_rules(item.card, intent)
         else:
-            yield from _memory_rules(item.card, members.get(item.card.memory_id), snapshot, stored)
+            yield from _memory_rules(item.card, shown, stored)
 
 
 def own_members(reader: LedgerReader, snapshot: EvidenceSnapshot) -> Rules:
@@ -71,37 +74,23 @@ def own_members(reader: LedgerReader, snapshot: EvidenceSnapshot) -> Rules:
         yield met == own, "a member of the snapshot is of another Run, arm or pair"
 
 
-def _memory_rules(
-    card: EvidenceCard | ProcedureCard,
-    member: KnowledgeMember | None,
-    snapshot: KnowledgeSnapshot | None,
-    stored: Mapping[str, StoredRecord],
-) -> Rules:
+def _memory_rules(card: EvidenceCard | ProcedureCard, shown: Queried, stored: Mapping[str, StoredRecord]) -> Rules:
+    member = shown.members.get(card.memory_id)
     head = None if member is None else (member.event_id, member.disposition, member.scope_variant_id)
     yield head == (card.event_id, card.disposition, card.scope_variant_id), "the card is not of a snapshot member"
     model = ProcedureRecord if isinstance(card, ProcedureCard) else MemoryRecord
     record = held(stored, card.memory_id, model)
     same = record is not None and record.payload_digest == card.memory_digest
     yield same, "the card was made from other bytes than its record has"
-    made: EvidenceCard | ProcedureCard | None = None
-    if member is not None and snapshot is not None:
-        if isinstance(record, ProcedureRecord):
-            made = procedure_card(record, member, snapshot.lifecycle_position, card.renderer)
-        elif isinstance(record, MemoryRecord):
-            made = make_card(record, member, snapshot.lifecycle_position, card.renderer)
-    yield made is not None and made.card_id == card.card_id, _OTHERWISE
+    source = record if isinstance(record, MemoryRecord | ProcedureRecord) else None
+    yield source is not None and shown.makes(card, source), _OTHERWISE
 
 
 def _episodic_rules(
-    reader: LedgerReader,
-    item: ContextItem,
-    card: EpisodicCard,
-    queried: RecallInput | None,
-    stored: Mapping[str, StoredRecord],
+    reader: LedgerReader, item: ContextItem, card: EpisodicCard, shown: Queried, stored: Mapping[str, StoredRecord]
 ) -> Rules:
-    named = None if queried is None else queried.evidence_snapshot_id
-    snapshot = None if named is None else read(reader, named, EvidenceSnapshot)
-    yield named == card.evidence_snapshot_id and snapshot is not None, "the card is of another evidence snapshot"
+    snapshot = shown.episodes
+    yield snapshot is not None and snapshot.id == card.evidence_snapshot_id, "the card is of another evidence snapshot"
     members = {member.experience_id: member.bundle_digest for member in snapshot.members} if snapshot else {}
     yield members.get(card.experience_id) == card.bundle_digest, "the card is not of a snapshot member"
     position = None if snapshot is None else snapshot.evidence_position
@@ -112,10 +101,7 @@ def _episodic_rules(
     verified = None if record is None else record.verification_id
     yield verified == card.verification_id, f"card {item.ordinal} names another verification than its experience"
     bundle = None if record is None else resolve_bundles(reader, [record]).get(ExperienceId(record.id))
-    made = None
-    if isinstance(bundle, VerifiedEvidenceBundle) and snapshot is not None:
-        made = episodic_card(Episode(bundle), snapshot, card.renderer)
-    yield made is not None and made.card_id == card.card_id, _OTHERWISE
+    yield isinstance(bundle, VerifiedEvidenceBundle) and shown.makes(card, Episode(bundle)), _OTHERWISE
 
 
 def _own_snapshot(snapshot: EvidenceSnapshot | None, intent: DecisionIntent | None) -> Rules:

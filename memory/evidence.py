@@ -7,7 +7,7 @@ cross-validates them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from policies.bundles import NotABundle, cross_validate, evidence_digest
@@ -156,6 +156,15 @@ def resolve_bundles(
     reader: LedgerReader, experiences: Iterable[Experience]
 ) -> dict[ExperienceId, VerifiedEvidenceBundle | NotABundle]:
     """Read the authoritative rows behind experiences and cross-validate each bundle (VRM-W03)."""
+    return bundles_of(
+        lambda ids: {record_id: stored.load() for record_id, stored in reader.get_many(ids).items()}, experiences
+    )
+
+
+def bundles_of(
+    load: Callable[[Iterable[str]], Mapping[str, Record]], experiences: Iterable[Experience]
+) -> dict[ExperienceId, VerifiedEvidenceBundle | NotABundle]:
+    """Cross-validate the bundles of experiences from the rows that `load` reads, by id (VRM-W03)."""
     wanted = list(experiences)
     ids = {
         str(part)
@@ -164,9 +173,8 @@ def resolve_bundles(
                      each.intervention_id, each.provenance_id)
         if part is not None
     }  # fmt: skip
-    rows = {record_id: stored.load() for record_id, stored in reader.get_many(ids).items()}
-    contracts = {str(row.contract_id) for row in rows.values() if isinstance(row, Attempt)}
-    rows |= {record_id: stored.load() for record_id, stored in reader.get_many(contracts).items()}
+    rows = dict(load(ids))
+    rows |= load({str(row.contract_id) for row in rows.values() if isinstance(row, Attempt)})
     return {ExperienceId(each.id): cross_validate(each, rows) for each in wanted}
 
 

@@ -5,7 +5,8 @@ Rules kept here (docs/adr/0061):
 - a finding is a closed code of the policy file and a number. It decides nothing: escaping and the actor's own checks
   are what keeps text data, and a text that no pattern knows has no more authority than one that is known;
 - a text is scanned whole, however little of it is shown, and read as a reader would: in compatibility form, casefolded,
-  without invisible characters; what is hidden is a finding of its own;
+  without control characters and whatever Unicode lets a display leave out; what is hidden is a finding of its own,
+  whether or not the file lists its character (docs/adr/0064);
 - every gap in a pattern is bounded, so that no text can make the scan slow.
 """
 
@@ -21,12 +22,15 @@ from typing import Annotated, Final
 
 from pydantic import Field, field_validator
 
+from policies.escaping import IGNORABLE
 from policies.loading import Policy, PolicyPart, packaged_policy
 from records.fields import Name, Text
 from records.values import PolicyIdentity, ReasonCount
 
 _INVISIBLE: Final = frozenset({"Cf", "Cc"})
 _SPACE: Final = re.compile(r"\s+")
+_HIDDEN: Final = "hidden"
+"""The code of a text with a character that a display may leave out."""
 
 
 class ScanPattern(PolicyPart):
@@ -91,7 +95,8 @@ def _codes(policy: InstructionScan, text: str) -> frozenset[str]:
     text = _said(text)
     seen = as_read(text)
     found = {each.code for each in policy.patterns if re.search(each.pattern, seen)}
-    return frozenset(found | {each.code for each in policy.raw if re.search(each.pattern, text)})
+    found |= {each.code for each in policy.raw if re.search(each.pattern, text)}
+    return frozenset(found | ({_HIDDEN} if IGNORABLE.search(text) else set()))
 
 
 def _said(text: str) -> str:
@@ -109,7 +114,7 @@ def as_read(text: str) -> str:
     """Return a text as a reader sees it: compatibility form, casefolded, nothing invisible, single spaces."""
     visible = "".join(
         " " if character.isspace() else character
-        for character in unicodedata.normalize("NFKC", text)
+        for character in unicodedata.normalize("NFKC", IGNORABLE.sub("", text))
         if character.isspace() or unicodedata.category(character) not in _INVISIBLE
     )
     return _SPACE.sub(" ", visible.casefold())

@@ -56,6 +56,8 @@ class PlannerQuestion:
         decision_index: which decision of the run this is, from 0.
         seed: what decides the order of exploration.
         view: what the actor may see of the contract.
+        section_digest: the digest of the memory section as it was rendered, for an actor that reads; the planner does
+            not.
     """
 
     cards: tuple[ContextItem, ...]
@@ -65,6 +67,7 @@ class PlannerQuestion:
     decision_index: int
     seed: int
     view: DecisionContractView
+    section_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

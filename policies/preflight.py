@@ -8,7 +8,7 @@ Pure. Rules kept here:
   would be executed. Cards give no right to anything else, whatever they say;
 - an adopted card is mapped to the proposal: a recommendation to its own target, a warning to any other action than the
   one that it warns of, a procedure to a change of one of its steps, an episode to its own change; no action stands for
-  advice to abstain. A card that was only mentioned is not adopted.
+  advice to abstain, nor for what is contested (spec 4.9). A card that was only mentioned is not adopted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from policies.planner import PlannerAnswer
 from records.cards import EpisodicCard, ProcedureCard
 from records.decisions import AllowedAction, Card, ContextItem, EvidenceCard
 from records.outcomes import CardDisposition, CardVerdict, TerminalReason
-from records.values import ActionKind, Knob
+from records.values import ActionKind, Disposition, Knob
 
 
 class AnswerFault(StrEnum):
@@ -119,7 +119,7 @@ def _mapping(
 
 def _is_own(mapped: AllowedAction | None, card: Card) -> bool:
     """Return whether an action is one that the card can stand for (spec 12)."""
-    if mapped is None:
+    if mapped is None or card.disposition is Disposition.CONTESTED:
         return False
     match card:
         case EvidenceCard():

@@ -10,7 +10,10 @@ Rules kept here (docs/adr/0060):
 - thresholds come before diversity, so that a rule too weak to be shown cannot take the place of another one;
 - at most one card per Knowledge Family (VRM-R04), per mechanism class and kind of source as many as the profile says;
 - a procedure has no single effect, an episode neither effect, grade nor family: such a feature is zero, and a threshold
-  on it is not asked of them.
+  on it is not asked of them;
+- advice to abstain, and a contested rule where a profile admits one, tell nobody to do anything: neither has a gain or
+  a downside, and no gain is asked of them. A contested rule is shown because evidence speaks against it, so no total
+  is asked of it either (spec 10, 12; docs/adr/0064).
 
 Novelty and drift have no feature of their own in this version: what is in effect already, or was learned from other
 data, code or evaluators, has been refused by the hard filters.
@@ -63,20 +66,33 @@ class Candidate:
         record: the source itself.
         relevance: its fused rank as a share of the best one possible, in 0 .. 1, exact.
         ranks: (source, rank from 1) of the candidate lists that found it.
+        contested: whether the snapshot has it as a contested head.
     """
 
     record: Source
     relevance: Fraction
     ranks: tuple[tuple[str, int], ...]
+    contested: bool = False
+
+    @property
+    def advises(self) -> bool:
+        """Whether it is a rule by which something would be done or left, so that an effect is to be expected of it."""
+        record = self.record
+        return isinstance(record, MemoryRecord) and record.action is not ActionKind.ABSTAIN and not self.contested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
     """A candidate with its features, by name, and total."""
 
-    record: Source
+    candidate: Candidate
     total: int
     features: Mapping[str, int]
+
+    @property
+    def record(self) -> Source:
+        """The source itself."""
+        return self.candidate.record
 
     @property
     def parts(self) -> tuple[ScorePart, ...]:
@@ -157,11 +173,11 @@ THRESHOLD_REASONS: Final = frozenset({"below_min_gain", "below_min_grade", "belo
 
 def _against(item: Scored, chosen: list[Scored], profile: RetrievalProfile, limit: int) -> Iterator[str]:
     thresholds, record, kind = profile.thresholds, item.record, kind_of(item.record)
-    if isinstance(record, MemoryRecord) and item.features["gain"] < thresholds.min_gain:
+    if item.candidate.advises and item.features["gain"] < thresholds.min_gain:
         yield "below_min_gain"
     if not isinstance(record, Episode) and GRADE_STEPS[record.strength.grade] < GRADE_STEPS[thresholds.min_grade]:
         yield "below_min_grade"
-    if item.total < thresholds.min_total:
+    if item.total < thresholds.min_total and not item.candidate.contested:
         yield "below_min_total"
     others = [other.record for other in chosen if not isinstance(other.record, Episode)]
     if not isinstance(record, Episode):
@@ -177,7 +193,8 @@ def _against(item: Scored, chosen: list[Scored], profile: RetrievalProfile, limi
 
 def _score(candidate: Candidate, profile: RetrievalProfile, margin: str) -> Scored:
     record, weights = candidate.record, profile.weights
-    gain, downside = _utility(record, profile, margin) if isinstance(record, MemoryRecord) else (0, 0)
+    advised = record if candidate.advises and isinstance(record, MemoryRecord) else None
+    gain, downside = (0, 0) if advised is None else _utility(advised, profile, margin)
     strength = None if isinstance(record, Episode) else record.strength
     weighed = {
         "applicability": (constrained_fields(record.scope), weights.applicability),
@@ -191,7 +208,7 @@ def _score(candidate: Candidate, profile: RetrievalProfile, margin: str) -> Scor
     total = sum(value * weight for value, weight in weighed.values())
     features = {name: value for name, (value, _) in weighed.items()}
     features |= {f"{source}_rank": place for source, place in candidate.ranks}
-    return Scored(record=record, total=total, features=features)
+    return Scored(candidate=candidate, total=total, features=features)
 
 
 def _utility(record: MemoryRecord, profile: RetrievalProfile, margin: str) -> tuple[int, int]:

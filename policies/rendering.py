@@ -7,8 +7,8 @@ Rules kept here (docs/adr/0060, 0061):
   one, start a line or hide. Names and ids have no such characters by their own form, and numbers are written here;
 - every card shows why it was retrieved, where it applies, what it recommends or warns of, the effect with BOTH
   intervals by name, guardrails, support and counter-evidence with citations, disposition, version, as-of position;
-- layout 2 names the kind of each card, and labels one in which texts read like instructions, with counts; layout 1,
-  which knew rules alone, is written as it always was;
+- layout 2 names the kind of each card, labels one in which texts read like instructions, with counts, and shows every
+  character that a display may leave out as its escape; layout 1, which knew rules alone, is written as it always was;
 - the whole section is counted, header and delimiters too; cards go from the end until it fits.
 
 Pure: the tokenizer comes in as a function.
@@ -134,14 +134,15 @@ def _notice(card: EvidenceCard | ProcedureCard | EpisodicCard, style: Rendering)
 
 def _rule_lines(card: EvidenceCard, why: str, style: Rendering) -> tuple[str, ...]:
     knob, limit, digits = card.target.knob, style.text_limit, style.id_digits
-    start, end = json_value(knob.from_value, limit), json_value(knob.to_value, limit)
+    first = style.renderer == FIRST_RENDERER
+    start, end = (json_value(value, limit, ignorable=first) for value in (knob.from_value, knob.to_value))
     strength = card.strength
     counts = f"{strength.support_count} units for, {strength.counter_count} against"
     version = f"version {short(card.memory_id, digits)}, event {short(card.event_id, digits)}"
     return (
-        f"claim: {quoted(card.claim, limit)}",
+        f"claim: {quoted(card.claim, limit, ignorable=first)}",
         f"why retrieved: {why}",
-        f"applies to: {quoted(card.applicability, limit)}",
+        f"applies to: {quoted(card.applicability, limit, ignorable=first)}",
         f"action: {card.action.value} {knob.name} from {start} to {end} at {card.target.decision_point.value}",
         f"mechanism: {card.mechanism}",
         *_effect_lines(card.effect),

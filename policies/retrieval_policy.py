@@ -21,6 +21,7 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from policies.loading import Policy, PolicyPart, packaged_policy
+from records.errors import NotFoundError
 from records.fields import Metric, Name
 from records.values import ActionKind, DecisionPoint, Disposition, Grade, PolicyIdentity, SourceKind
 
@@ -336,6 +337,19 @@ def confirmatory_policy(version: str = "1") -> RetrievalPolicy:
         InvalidInputError: no such version ships.
     """
     return packaged_policy(RetrievalPolicy, "retrieval-confirmatory", version)
+
+
+def shipped_policy(pinned: PolicyIdentity) -> RetrievalPolicy:
+    """Return the policy that ships under an identity, which something of the Ledger pins.
+
+    Raises:
+        NotFoundError: none does; it was made by a program that has other policies.
+    """
+    found = next((policy for policy in shipped_policies() if policy.identity == pinned), None)
+    if found is None:
+        remedy = "Name a Recall Input of a policy that ships, or compose a new one: `vrm distil`."
+        raise NotFoundError("retrieval policy", f"{pinned.policy_id} {pinned.version} {pinned.digest}", remedy)
+    return found
 
 
 def shipped_policies() -> tuple[RetrievalPolicy, ...]:

@@ -2,7 +2,8 @@
 
 Rules kept here (spec 8.3, 12, VRM-L02, L05; docs/adr/0060):
 
-- the default admits active heads only; contested heads come in under a policy of their own that asks for them;
+- the default admits active heads only; contested heads come in under a policy of their own, `selection-contested`, from
+  which Recall Inputs for diagnosis are made: a normal snapshot has none (spec 10), and no other profile shows them;
 - a record that has ended, superseded or retracted, is admitted by no policy at all;
 - version 2 admits rules and procedures; version 1, under which earlier snapshots were frozen, admits rules alone;
 - nothing about retrieval or indexes is in it, so that neither can change the identity of a snapshot.
@@ -53,3 +54,12 @@ def selection_policy(version: str = _VERSION) -> SelectionPolicy:
         InvalidInputError: no such version ships.
     """
     return packaged_policy(SelectionPolicy, "selection", version)
+
+
+def contested_selection(version: str = "1") -> SelectionPolicy:
+    """Return the packaged policy that admits contested heads beside active ones, of a version.
+
+    Raises:
+        InvalidInputError: no such version ships.
+    """
+    return packaged_policy(SelectionPolicy, "selection-contested", version)

@@ -33,6 +33,7 @@ from records.fields import require_namespace
 from records.ids import ContractViewId, EvaluationTaskId, IntentId, RecallInputId, RunId, TaskScopeId
 from records.knowledge import MemoryRecord
 from records.runtime import activity_id
+from records.snapshots import RecallInput
 from records.values import (
     ActorIdentity,
     DecisionPoint,
@@ -228,10 +229,13 @@ class Memory:
         )
 
     def _recall_input(self) -> RecallInputId:
-        found = self.stores.ledger.find("recall-input-snapshot", self.namespace)
-        if not found:
-            raise NotFoundError("recall input", self.namespace, "Nothing was distilled here yet; `vrm run` does it.")
-        return RecallInputId.check(found[-1].id)
+        """Return the newest Recall Input that is not for confirmatory trials, which ask for themselves."""
+        trials = {policy.identity for policy in shipped_policies() if policy.confirmatory}
+        for stored in reversed(self.stores.ledger.find("recall-input-snapshot", self.namespace)):
+            record = stored.load()
+            if isinstance(record, RecallInput) and record.retrieval_policy not in trials:
+                return RecallInputId.check(stored.id)
+        raise NotFoundError("recall input", self.namespace, "Nothing was distilled here yet; `vrm run` does it.")
 
     def _contract(self, catalog: InterventionCatalog) -> tuple[DecisionContractView, EvaluationContract]:
         for stored in reversed(self.stores.ledger.find("decision-contract-view", self.namespace)):

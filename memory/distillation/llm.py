@@ -1,39 +1,27 @@
-"""Wording by a language model, over any server that speaks the OpenAI chat interface.
+"""Wording by a language model, over any server that speaks the OpenAI chat interface (`memory.chat`).
 
 Rules kept here:
 
 - the request holds a fixed instruction and the facts as one JSON value between marks, said to be data. The answer is
-  asked for as an object of the schema of `DraftedText`, at temperature 0;
-- what goes wrong is a `RefusalReason`, never an exception: a server may be away, slow, broken or hostile. Attempts, the
-  time of each, the tokens asked for and the bytes read are limited, redirects are not followed;
-- a server that failed for good is left alone for a while, so that a thousand verdicts do not each wait for it;
+  asked for as an object of the schema of `DraftedText`;
+- what goes wrong is a `RefusalReason`, never an exception;
 - the identity names the model and a digest over instruction, schema and limits that shape the answer; not the address,
-  which is a matter of deployment. The key is held by the client alone: it is in no identity, note, error or log.
+  which is a matter of deployment.
 """
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final, cast
-from urllib.parse import urlsplit
+from typing import Final
 
-import httpx2
-import openai
-from openai.types.chat import ChatCompletion
-from pydantic import ValidationError
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
-
+from memory.chat import ChatModel, Limits
 from memory.distillation.exchanges import Exchanges
 from policies.drafting.checks import MAX_CLAIM, MAX_EXPLANATION, DraftedText, RefusalReason
 from policies.drafting.facts import DraftFacts
 from policies.drafting.template import change_phrase
 from policies.drafting.wording import Answer
 from records.canonical import canonical_json, domain_digest
-from records.errors import InvalidInputError, InvalidRecordError
+from records.errors import InvalidRecordError
 
 INSTRUCTION: Final = f"""You word one rule that was measured and decided already. You decide nothing.
 
@@ -53,31 +41,6 @@ Use only numbers that stand in the facts, written as they stand there; no other 
 Claim no more than was measured. Plain ASCII, no mark-up, no addresses, and speak to nobody.
 """
 _REQUEST: Final = "FACTS\n{facts}\nEND OF FACTS"
-_FAILED: Final = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
-_NAMED: Final = re.compile(r"[^A-Za-z0-9_.:/+-]")
-_MODEL_CHARACTERS: Final = 100
-_LONGEST_WAIT: Final = 30.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """How long, how often and how much.
-
-    Attributes:
-        attempts: requests for one draft at most.
-        seconds: longest time of one attempt, connecting and reading.
-        wait_seconds: longest first wait between attempts; it doubles.
-        rest_seconds: how long a server that failed every attempt is left alone.
-        output_tokens: tokens asked for at most.
-        response_bytes: bytes of an answer read at most.
-    """
-
-    attempts: int = 3
-    seconds: float = 60.0
-    wait_seconds: float = 1.0
-    rest_seconds: float = 60.0
-    output_tokens: int = 800
-    response_bytes: int = 64_000
 
 
 class LlmDrafting:
@@ -98,38 +61,18 @@ class LlmDrafting:
         Raises:
             InvalidInputError: the address is none, no model is named, or the key is no text for a header.
         """
-        _require_address(url)
-        if not (key.isascii() and key.isprintable()):
-            raise InvalidInputError(
-                "key of the model's server", "not shown", "It has other characters than printable ASCII."
-            )
-        if not model.strip():
-            raise InvalidInputError("--llm-model", model, "Name the model as the server does.")
-        self._model = model
-        self._limits = limits or Limits()
         self._exchanges = exchanges
-        self._rests_until = 0.0
-        timeout = httpx2.Timeout(self._limits.seconds)
-        self._client = openai.OpenAI(
-            base_url=url,
-            api_key=key or "none",
-            max_retries=0,  # tenacity repeats the whole exchange, its body included
-            timeout=timeout,
-            http_client=httpx2.Client(
-                timeout=timeout, follow_redirects=False, event_hooks={"response": [self._bound_response]}
-            ),
-        )
+        self._chat = ChatModel(url, model, key, name="draft", schema=DraftedText, limits=limits)
 
     @property
     def identity(self) -> str:
         """`llm/v1:<model>:<digest>`; characters of the model's name that a name cannot have are dashes in it."""
-        shape = {**self._options, "instruction": INSTRUCTION, "request": _REQUEST}
-        digest = domain_digest("drafting-prompt", shape)
-        return f"llm/v1:{_NAMED.sub('-', self._model)[:_MODEL_CHARACTERS]}:{digest}"
+        shape = {**self._chat.options, "instruction": INSTRUCTION, "request": _REQUEST}
+        return f"llm/v1:{self._chat.called}:{domain_digest('drafting-prompt', shape)}"
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self._chat.close()
 
     def draft(self, facts: DraftFacts) -> Answer:
         """Return what the model makes of facts, or why there is no draft."""
@@ -138,7 +81,7 @@ class LlmDrafting:
         if known is not None:
             return Answer(_parsed(known[0]), known[1])
         messages = _messages(facts)
-        said = self._ask(messages)
+        said = self._chat.ask(messages)
         if isinstance(said, RefusalReason):
             return Answer(said)
         if self._exchanges is not None:
@@ -147,124 +90,12 @@ class LlmDrafting:
                 return Answer(_parsed(said), exchange)
         return Answer(_parsed(said))
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        """What shapes an answer besides the messages."""
-        return {
-            "model": self._model,
-            "temperature": 0,
-            "seed": 0,
-            "max_tokens": self._limits.output_tokens,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "draft", "strict": True, "schema": DraftedText.model_json_schema()},
-            },
-        }
-
-    def _ask(self, messages: list[dict[str, str]]) -> str | RefusalReason:
-        """Return the content of the model's answer."""
-        if time.monotonic() < self._rests_until:
-            return RefusalReason.UNAVAILABLE
-        attempts = Retrying(
-            retry=retry_if_exception_type(_FAILED),
-            stop=stop_after_attempt(self._limits.attempts),
-            wait=self._wait,
-            reraise=True,
-        )
-        try:
-            return attempts(self._exchange, messages)
-        except openai.APITimeoutError:
-            return self._rest(RefusalReason.TIMEOUT)
-        except _FAILED:
-            return self._rest(RefusalReason.UNAVAILABLE)
-        except openai.APIStatusError:
-            return RefusalReason.REQUEST_REJECTED
-        except openai.OpenAIError:
-            return RefusalReason.MALFORMED
-
-    def _exchange(self, messages: list[dict[str, str]]) -> str | RefusalReason:
-        """Send the request once and return the content of the answer."""
-        create = cast("Callable[..., Any]", self._client.chat.completions.with_raw_response.create)
-        try:
-            response = create(messages=messages, **self._options)
-        except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, _TooLargeError):
-                return RefusalReason.TOO_LARGE
-            raise
-        return _content(response.content)
-
-    def _wait(self, state: RetryCallState) -> float:
-        """Return the seconds that the server asks to wait, if it says so and they are few, else longer each time."""
-        failed = state.outcome.exception() if state.outcome else None
-        asked = failed.response.headers.get("retry-after", "") if isinstance(failed, openai.APIStatusError) else ""
-        if asked.isdecimal():
-            return min(float(asked), _LONGEST_WAIT)
-        return wait_random_exponential(multiplier=self._limits.wait_seconds, max=_LONGEST_WAIT)(state)
-
-    def _bound_response(self, response: httpx2.Response) -> None:
-        """Let a response be read no further than the limits, whatever its status."""
-        ends = time.monotonic() + self._limits.seconds
-        response.stream = _Bounded(cast("httpx2.SyncByteStream", response.stream), self._limits.response_bytes, ends)
-
-    def _rest(self, reason: RefusalReason) -> RefusalReason:
-        self._rests_until = time.monotonic() + self._limits.rest_seconds
-        return reason
-
-
-class _TooLargeError(httpx2.TransportError):
-    """More bytes than the limit."""
-
-
-class _Bounded(httpx2.SyncByteStream):
-    """A stream that ends in an error when it becomes too long or takes too long."""
-
-    def __init__(self, stream: httpx2.SyncByteStream, size: int, ends: float) -> None:
-        self._stream, self._left, self._ends = stream, size, ends
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._stream:
-            self._left -= len(chunk)
-            if self._left < 0:
-                raise _TooLargeError("more bytes than allowed")
-            if time.monotonic() > self._ends:
-                raise httpx2.ReadTimeout("the whole answer took too long")
-            yield chunk
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-def _require_address(url: str) -> None:
-    remedy = "Give a base URL such as http://host:8000/v1; a key goes into the environment, never into an address."
-    try:
-        parts = urlsplit(url)
-        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError as error:
-        raise InvalidInputError("--llm-url", str(error), remedy) from None
-    if "@" in parts.netloc:
-        raise InvalidInputError("--llm-url", parts.hostname, remedy)
-    if not sound:
-        raise InvalidInputError("--llm-url", url, remedy)
-
 
 def _messages(facts: DraftFacts) -> list[dict[str, str]]:
     """Return instruction and facts; the marks cannot stand in the facts, whose line ends are escaped in JSON."""
     told = {**facts.as_json(), "change": change_phrase(facts.knob), "size": facts.mean_delta[1:]}
     request = _REQUEST.format(facts=canonical_json(told).decode())
     return [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": request}]
-
-
-def _content(body: bytes) -> str | RefusalReason:
-    """Return the text of the one choice of a chat completion."""
-    try:
-        choice = ChatCompletion.model_validate_json(body).choices[0]
-    except (ValidationError, IndexError):
-        return RefusalReason.MALFORMED
-    if choice.finish_reason == "length":
-        return RefusalReason.CUT_SHORT
-    if choice.message.refusal or choice.finish_reason == "content_filter":
-        return RefusalReason.DECLINED
-    return choice.message.content or RefusalReason.DECLINED
 
 
 def _parsed(said: str) -> DraftedText | RefusalReason:

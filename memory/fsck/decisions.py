@@ -2,25 +2,31 @@
 
 A rule between records is checked where the later one stands; what cannot be read is found where its own row is checked.
 The rules of the guards are written a second time here on purpose: a checker that asked the writer's own guards could
-not find a mistake in them.
+not find a mistake in them. What a card says is no rule but a product: it is made again from its source, by the one
+builder of cards (`memory.recall.cards`), and must come out as it stands.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from memory.card_guards import source_of
+from memory.evidence import bundles_of
 from memory.fsck.case import Case, Chunk
 from memory.fsck.codes import Code
 from memory.proofs import require_proofs
+from memory.recall.cards import Queried
+from policies.episodes import Episode
 from records.base import Record
 from records.cards import EpisodicCard
 from records.control import RunFacts
-from records.decisions import ContextItem, DecisionIntent, RecallContext, citation_id, memory_binding
+from records.decisions import Card, ContextItem, DecisionIntent, RecallContext, citation_id, memory_binding
 from records.errors import NotFoundError, VrmError
-from records.evidence import Attempt, Experience, Intervention
+from records.evidence import Attempt, Experience, Intervention, VerifiedEvidenceBundle
 from records.flows import Authority
+from records.ids import ExperienceId
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import MemoryRecord
 from records.outcomes import CLOSURE_ONLY, OF_THE_INTENT, OutcomeAttemptLink, RecallOutcome, SourceStatus
@@ -30,14 +36,7 @@ from records.states import Machine
 from records.values import RecallRequirement
 from store.recent import Recent
 
-Heads = dict[str, tuple[str | None, ...]]
-"""What a card must say of each member of the snapshots of a Recall Input, by the id of its source.
-
-Of a rule or a procedure that is event, disposition and scope variant; of an episode bundle, snapshot, position, and the
-Run, arm and pair that the snapshot is for.
-"""
-
-
+_NOTHING: Final = Queried({}, 0, None)
 _SOURCES: Final = {"semantic": MemoryRecord, "procedure": ProcedureRecord, "episodic": Experience}
 _EVIDENCE: Final = {"cancelled": "CANCEL_EVENT", "actor_failed": "RUNTIME_FAILURE"}
 
@@ -46,7 +45,7 @@ class DecisionCheck:
     """Checks intents, contexts, outcomes and attempt links; keeps the members of the snapshots used last."""
 
     def __init__(self) -> None:
-        self._inputs: Recent[str, Heads] = Recent(2)
+        self._inputs: Recent[str, Queried] = Recent(2)
 
     def check(self, case: Case, chunk: Chunk) -> None:
         """Check the decisions of a stretch of journal."""
@@ -59,33 +58,36 @@ class DecisionCheck:
         contexts = chunk.of(RecallContext)
         intents = case.read((context.intent_id for context in contexts.values()), DecisionIntent)
         cards = [item.card for each in contexts.values() for item in each.items]
-        sources = case.load(each.experience_id if isinstance(each, EpisodicCard) else each.memory_id for each in cards)
+        sources = case.load(source_of(each) for each in cards)
+        bundles = bundles_of(case.load, (each for each in sources.values() if isinstance(each, Experience)))
         for key, context in contexts.items():
             intent = intents.get(str(context.intent_id))
             if intent is not None and intent.governance.recall_requirement is not RecallRequirement.REQUIRED:
                 case.findings.add(Code.OUTCOME_ILLEGAL, key, "a registered control intent takes no context")
-            heads = self._heads(case, context) if context.items else {}
+            queried = self._queried(case, context) if context.items else _NOTHING
             for item in context.items:
-                for broken in _card_faults(context, item, heads, sources, intent):
+                made = sources.get(str(source_of(item.card)))
+                faults = [*_place_faults(context, item, intent), *_source_faults(item.card, queried, made)]
+                whole = bundles.get(ExperienceId(made.id)) if isinstance(made, Experience) else made
+                if not faults and _is_otherwise(item.card, queried, whole):
+                    faults.append(f"it says something else than {source_of(item.card)}")
+                for broken in faults:
                     case.findings.add(Code.CARD_SOURCE, key, f"card {item.ordinal}: {broken}")
 
-    def _heads(self, case: Case, context: RecallContext) -> Heads:
-        """Return the members of the snapshot that a context was made from, by memory id."""
+    def _queried(self, case: Case, context: RecallContext) -> Queried:
+        """Return what the input of a context was composed of."""
         key = str(context.recall_input_id)
         if key not in self._inputs:
             queried = case.read([key], RecallInput).get(key)
             name = None if queried is None else str(queried.knowledge_snapshot_id)
             snapshot = case.read([name], KnowledgeSnapshot).get(str(name))
             members = () if snapshot is None else snapshot.members
-            heads: Heads = {
-                str(one.memory_id): (one.event_id, one.disposition, one.scope_variant_id) for one in members
-            }
             shown = None if queried is None else queried.evidence_snapshot_id
-            for episodes in case.read([shown], EvidenceSnapshot).values():
-                own = (str(episodes.visibility), episodes.arm, episodes.pair)
-                where = (str(episodes.id), str(episodes.evidence_position), *own)
-                heads |= {str(one.experience_id): (one.bundle_digest, *where) for one in episodes.members}
-            self._inputs.put(key, heads)
+            self._inputs.put(key, Queried(
+                members={one.memory_id: one for one in members},
+                as_of=0 if snapshot is None else snapshot.lifecycle_position,
+                episodes=next(iter(case.read([shown], EvidenceSnapshot).values()), None),
+            ))  # fmt: skip
         return self._inputs[key]
 
 
@@ -106,33 +108,50 @@ def _check_intents(case: Case, chunk: Chunk) -> None:
             case.findings.add(Code.RUN_UNKNOWN, key, f"the Runtime knows no {intent.run_id}")
 
 
-def _card_faults(
-    context: RecallContext,
-    item: ContextItem,
-    heads: Heads,
-    sources: Mapping[str, Record],
-    intent: DecisionIntent | None,
-) -> Iterator[str]:
+def _place_faults(context: RecallContext, item: ContextItem, intent: DecisionIntent | None) -> Iterator[str]:
     card = item.card
     if item.card_id != card.card_id or item.memory_id != card.memory_id:
         yield "its id does not follow from its content"
     if item.citation_id != citation_id(context.intent_id, context.recall_input_id, item.card_id, item.ordinal):
         yield "its citation does not follow from its place"
+    if not isinstance(card, EpisodicCard) or intent is None:
+        return
+    if (card.run_id, card.arm, card.pair) != (intent.run_id, intent.arm, intent.pair):
+        yield "it is an episode of another Run, arm or pair"
+
+
+def _source_faults(card: Card, queried: Queried, record: Record | None) -> Iterator[str]:
     if isinstance(card, EpisodicCard):
-        source, digest = str(card.experience_id), card.experience_digest
-        own = (str(card.run_id), card.arm, card.pair)
-        where = (str(card.evidence_snapshot_id), str(card.evidence_position))
-        said: tuple[str | None, ...] = (card.bundle_digest, *where, *own)
-        if intent is not None and own != (str(intent.run_id), intent.arm, intent.pair):
-            yield "it is an episode of another Run, arm or pair"
+        digest, is_member = card.experience_digest, _is_episode(card, queried.episodes)
     else:
-        source, digest = str(card.memory_id), card.memory_digest
-        said = (card.event_id, card.disposition, card.scope_variant_id)
-    if heads.get(source) != said:
+        digest, member = card.memory_digest, queried.members.get(card.memory_id)
+        head = None if member is None else (member.event_id, member.disposition, member.scope_variant_id)
+        is_member = head == (card.event_id, card.disposition, card.scope_variant_id)
+    if not is_member:
         yield "it is no member of the snapshot that was queried"
-    record = sources.get(source)
     if record is not None and (digest != record.payload_digest or not isinstance(record, _SOURCES[card.source_kind])):
-        yield f"it was made from other bytes than {source} has"
+        yield f"it was made from other bytes than {source_of(card)} has"
+
+
+def _is_episode(card: EpisodicCard, snapshot: EvidenceSnapshot | None) -> bool:
+    """Tell whether a card is of a member of an episodic snapshot, and of the Run, arm and pair that it is for."""
+    if snapshot is None:
+        return False
+    said = (card.evidence_snapshot_id, card.evidence_position, card.run_id, card.arm, card.pair)
+    own = (snapshot.id, snapshot.evidence_position, snapshot.visibility, snapshot.arm, snapshot.pair)
+    members = {one.experience_id: one.bundle_digest for one in snapshot.members}
+    return said == own and members.get(card.experience_id) == card.bundle_digest
+
+
+def _is_otherwise(card: Card, queried: Queried, source: object) -> bool:
+    """Tell whether a card is not what is made of its source; a source that is not whole is found where its row is."""
+    match source:
+        case VerifiedEvidenceBundle():
+            return not queried.makes(card, Episode(source))
+        case MemoryRecord() | ProcedureRecord():
+            return not queried.makes(card, source)
+        case _:
+            return False
 
 
 def _check_outcomes(case: Case, chunk: Chunk) -> None:

@@ -3,13 +3,20 @@
 A memory card names the exact member of the Knowledge Snapshot: record and digest, family, scope variant, event,
 disposition and as-of position; and all evidence for and against it, so counter-evidence is never on another card. An
 episodic card names the exact member of the Evidence Snapshot and its verification.
+
+A card is made in one place, from what was queried and its source: by the retriever, again inside the transaction that
+appends it (`memory.card_guards`), and again by the integrity check. So each of them holds it to every word.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from policies.episodes import Episode
+from policies.ranker import Source
 from records.cards import EpisodicCard, ProcedureCard
-from records.decisions import EvidenceCard
+from records.decisions import Card, EvidenceCard
 from records.evidence import VerifiedEvidenceBundle
 from records.ids import EvidenceSnapshotId, ExperienceId, MemoryId, VerificationId
 from records.ingestion import EvidenceSnapshot
@@ -115,6 +122,37 @@ def episodic_card(episode: Episode, snapshot: EvidenceSnapshot, renderer: str) -
         analysis=bundle.experience.analysis,
         renderer=renderer,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queried:
+    """What a Recall Input was composed of, as far as cards say it.
+
+    Attributes:
+        members: the members of its Knowledge Snapshot, by memory id.
+        as_of: the lifecycle position of that snapshot.
+        episodes: its Evidence Snapshot, if it has one.
+    """
+
+    members: Mapping[MemoryId, KnowledgeMember]
+    as_of: int
+    episodes: EvidenceSnapshot | None
+
+    def makes(self, card: Card, source: Source) -> bool:
+        """Tell whether a card is, word for word, what its renderer makes of a source here."""
+        made = self.card_of(source, card.renderer)
+        return made is not None and made.card_id == card.card_id
+
+    def card_of(self, source: Source, renderer: str) -> Card | None:
+        """Return the card of a source; None where the source is no member of what was queried."""
+        if isinstance(source, Episode):
+            return None if self.episodes is None else episodic_card(source, self.episodes, renderer)
+        member = self.members.get(MemoryId(source.id))
+        if member is None:
+            return None
+        if isinstance(source, ProcedureRecord):
+            return procedure_card(source, member, self.as_of, renderer)
+        return make_card(source, member, self.as_of, renderer)
 
 
 def applicability(described: str, scope: MemoryScope) -> str:

@@ -11,28 +11,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory.recall.candidates import Gathered
-from memory.recall.cards import episodic_card, make_card, procedure_card
 from memory.recall.loaded import LoadedInput
-from policies.episodes import Episode
 from policies.ranker import Ranking, Source
 from policies.rendering import CardPlace, Section, findings, fit_section
 from policies.retrieval_policy import Rendering, RetrievalPolicy, RetrievalProfile
 from records.canonical import digest_bytes
-from records.cards import EpisodicCard, ProcedureCard
 from records.decisions import (
+    Card,
     ContextItem,
     ContextStatus,
     DecisionIntent,
-    EvidenceCard,
     RecallContext,
     RecallRequest,
     RetentionCheck,
     citation_id,
 )
-from records.ids import IntentId, MemoryId, RecallInputId
-from records.knowledge import MemoryRecord
+from records.ids import IntentId, RecallInputId
 from records.outcomes import OutcomeReason
-from records.procedures import ProcedureRecord
 from records.values import ReasonCount, SourceKind
 
 _NOTES: Final = {
@@ -154,15 +149,11 @@ def _places(admitted: Admitted, ranking: Ranking, renderer: str) -> list[CardPla
     return places
 
 
-def _card(record: Source, loaded: LoadedInput, renderer: str) -> EvidenceCard | ProcedureCard | EpisodicCard:
-    as_of = loaded.metadata.snapshot.lifecycle_position
-    match record:
-        case MemoryRecord():
-            return make_card(record, loaded.members[MemoryId(record.id)], as_of, renderer)
-        case ProcedureRecord():
-            return procedure_card(record, loaded.members[MemoryId(record.id)], as_of, renderer)
-        case Episode():
-            return episodic_card(record, loaded.metadata.require_evidence(), renderer)
+def _card(record: Source, loaded: LoadedInput, renderer: str) -> Card:
+    made = loaded.queried.card_of(record, renderer)
+    if made is None:
+        raise ValueError(f"{record.id} was ranked and is no member of what was queried")
+    return made
 
 
 def _marked(places: Sequence[CardPlace], style: Rendering) -> tuple[ReasonCount, ...]:

@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from memory.index.framing import Buffer, view_of
+from memory.recall.cards import Queried
 from memory.recall.memory_index import SCHEMAS, MemoryIndex, identity_digest
 from memory.retention import denied_at, input_sources
 from policies.retention import check_retention
@@ -94,6 +95,11 @@ class LoadedInput:
     def lanes(self) -> dict[SourceKind, MemoryIndex]:
         """Every index by the kind of source that it holds, rules first."""
         return {SourceKind.SEMANTIC: self.index, **self.further}
+
+    @property
+    def queried(self) -> Queried:
+        """What cards say of it."""
+        return Queried(self.members, self.metadata.snapshot.lifecycle_position, self.metadata.evidence)
 
     @property
     def recall_input(self) -> RecallInput:

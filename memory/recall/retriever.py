@@ -55,6 +55,7 @@ from memory.recall.validation import (
 )
 from memory.retention import denied_at
 from memory.trace.watching import recalling
+from policies.episodes import Episode
 from policies.hard_filters import FilterQuestion, hard_filter
 from policies.ranker import Candidate, Ranking, Source, rank
 from policies.rendering import RENDERERS
@@ -69,9 +70,9 @@ from records.decisions import (
     RetentionEvidence,
 )
 from records.errors import InvalidInputError, UnavailableError
-from records.ids import RecallInputId
+from records.ids import MemoryId, RecallInputId
 from records.snapshots import RecallInput
-from records.values import ReasonCount, SourceKind
+from records.values import Disposition, ReasonCount, SourceKind
 from store.artifacts import ArtifactStore
 from store.ledger.port import records, standing
 
@@ -292,7 +293,7 @@ def _rank(
     ]
     cited = admitted.profile.requires(RequiredFilter.CITATIONS)
     candidates = [
-        Candidate(record=source, relevance=relevance, ranks=ranks)
+        Candidate(record=source, relevance=relevance, ranks=ranks, contested=_is_contested(source, admitted.loaded))
         for source, relevance, ranks in found
         if not cited or is_cited(source)
     ]
@@ -301,3 +302,10 @@ def _rank(
     return (
         replace(ranking, refused=(ReasonCount(reason="no_citation", count=lost), *ranking.refused)) if lost else ranking
     )
+
+
+def _is_contested(source: Source, loaded: LoadedInput) -> bool:
+    """Tell whether the snapshot that was queried has a source as a contested head; an episode is no head."""
+    if isinstance(source, Episode):
+        return False
+    return loaded.members[MemoryId(source.id)].disposition is Disposition.CONTESTED

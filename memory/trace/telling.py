@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from memory.trace.events import Event, event
+from policies.catalog import packaged_catalogs
 from policies.mediation import observed_seconds
 from records.appends import Append, AppendReceipt
 from records.base import Record
@@ -59,10 +61,21 @@ def _code(reason: str | None) -> str | None:
     return None if reason is None else reason.partition(":")[0]
 
 
-def _knob(outcome: RecallOutcome) -> str | None:
-    """Return the knob of a proposal; of one that was rejected its digest, for no catalog need have it."""
-    knob = outcome.proposed_knob
-    return digest_bytes(knob.encode()) if knob and outcome.decision_status is DecisionStatus.REJECTED else knob
+def _knob(outcome: RecallOutcome, knob: str | None) -> str | None:
+    """Return the name of a knob that an outcome has.
+
+    A catalog is closed, so a name that one has says nothing of its own. What was rejected may name anything, in its
+    proposal and for its cards: of a name that no catalog has the digest is told.
+    """
+    if not knob or outcome.decision_status is not DecisionStatus.REJECTED or knob in _catalogued():
+        return knob
+    return digest_bytes(knob.encode())
+
+
+@lru_cache
+def _catalogued() -> frozenset[str]:
+    """Return the knobs of the catalogs that ship."""
+    return frozenset(knob for catalog in packaged_catalogs().values() for knob in catalog.knobs)
 
 
 def _policy(policy: PolicyIdentity) -> str:
@@ -261,12 +274,12 @@ def _ended(record: RecallOutcome) -> Event:
                 "citation": each.citation_id,
                 "card": each.card_id,
                 "reason": each.reason.value,
-                "knob": each.action_knob,
+                "knob": _knob(record, each.action_knob),
                 "value": None if each.action_value is None else digest_bytes(each.action_value.encode()),
             }
             for each in record.dispositions
         ],
-        knob=_knob(record),
+        knob=_knob(record, record.proposed_knob),
         value=None if value is None else digest_bytes(value.encode()),
         artifact=record.artifact_digest,
         config=record.effective_config_digest,

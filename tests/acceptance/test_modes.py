@@ -14,15 +14,18 @@ from typing import Any
 
 import pytest
 
+from policies.retrieval_policy import confirmatory_policy, retrieval_policy
 from records.base import Record
-from records.decisions import DecisionIntent, RecallContext
+from records.decisions import ContextStatus, DecisionIntent, RecallContext
 from records.envelopes import PlannerEnvelope
 from records.evidence import Attempt
 from records.governance import ArmManifest, FrozenMemoryProfile, MemoryProfile, Mode, read_profile
 from records.legacy_recall import LegacyRecall
-from records.outcomes import CardReason, CardVerdict, DecisionStatus, RecallOutcome, SourceStatus
+from records.outcomes import CardReason, CardVerdict, DecisionStatus, RecallOutcome, SourceStatus, TerminalReason
+from records.snapshots import RecallInput
 from records.values import RecallRequirement
 from tests.acceptance.conftest import Product
+from tests.support.model_server import completion, model_server
 from vrm.bootstrap import Stores, stores
 from vrm.home import Home
 from vrm.mainjob.plan import SMALL, held_out_tasks
@@ -97,11 +100,14 @@ def rollout(product: Product) -> Iterator[Rollout]:
     with stores(Home(product.home)) as opened:
         ran: dict[str, Ran] = {}
 
-        def run(name: str, *arguments: str) -> dict[str, Any]:
+        def call(name: str, *arguments: str) -> dict[str, Any]:
             before = _counted(opened)
-            told: dict[str, Any] = product.json("run", "--size", "small", "--namespace", NS, *arguments)
+            told: dict[str, Any] = product.json(*arguments, "--namespace", NS)
             ran[name] = Ran(told, before, _counted(opened))
             return told
+
+        def run(name: str, *arguments: str) -> dict[str, Any]:
+            return call(name, "run", "--size", "small", *arguments)
 
         run("off", "--mode", "off")
         run("record_only", "--mode", "record_only")
@@ -110,6 +116,8 @@ def rollout(product: Product) -> Iterator[Rollout]:
         (queried,) = memory["facts"]["recall_inputs"]
         frozen = queried["recall_input_id"].partition(":")[2][:12]
         run("frozen_memory", "--mode", "frozen_memory", "--recall-input", frozen)
+        composed = call("composed", "distil", "--for", "confirmatory")
+        run("confirmatory", "--mode", "frozen_memory", "--recall-input", composed["recall_input"])
         run("legacy_recall", "--mode", "legacy_recall")
         run("back", "--mode", "record_only")
         yield Rollout(product, opened, ran)
@@ -175,21 +183,32 @@ def test_decision_memory_exposes_what_it_recalled(rollout: Rollout) -> None:
 
 
 def test_frozen_memory_queries_one_input_and_changes_no_memory(rollout: Rollout) -> None:
-    new = rollout.ran["frozen_memory"].new
-    assert not set(MEMORY_KINDS) & set(new)
-    assert new["decision-recall-context"] == DECISIONS
-    assert new["experience"] >= FITS
-    intents = [each for each in rollout.found(DecisionIntent, Mode.FROZEN_MEMORY) if each.arm == "memory"]
-    profiles = [rollout.profile(each) for each in intents]
-    named = {each.recall_input_id for each in profiles if isinstance(each, FrozenMemoryProfile)}
-    wanted = {str(each.id) for each in intents}
-    queried = {
-        str(each.recall_input_id)
-        for stored in rollout.stores.ledger.find("decision-recall-context", NS)
-        if isinstance(each := stored.load(), RecallContext) and str(each.intent_id) in wanted
-    }
-    assert queried == set(map(str, named))
-    assert len(queried) == 1
+    """Each decision queries the input of its profile, under the policy that the input pins and the profile names."""
+    profiles = {}
+    for name in ("frozen_memory", "confirmatory"):
+        new = rollout.ran[name].new
+        assert not set(MEMORY_KINDS) & set(new)
+        assert new["decision-recall-context"] == DECISIONS
+        assert new["experience"] >= FITS
+    for each in rollout.found(DecisionIntent, Mode.FROZEN_MEMORY):
+        if each.arm == "memory":
+            profiles[str(each.id)] = rollout.profile(each)
+    assert len(profiles) == 2 * DECISIONS
+    policies = set()
+    for stored in rollout.stores.ledger.find("decision-recall-context", NS):
+        made = stored.load()
+        if not isinstance(made, RecallContext) or str(made.intent_id) not in profiles:
+            continue
+        profile = profiles.pop(str(made.intent_id))
+        queried = rollout.stores.ledger.get(made.recall_input_id)
+        record = None if queried is None else queried.load()
+        assert isinstance(profile, FrozenMemoryProfile)
+        assert isinstance(record, RecallInput)
+        assert (profile.recall_input_id, profile.retrieval_policy) == (record.id, record.retrieval_policy)
+        assert made.status is not ContextStatus.DEGRADED
+        policies.add(record.retrieval_policy)
+    assert not profiles
+    assert policies == {retrieval_policy().identity, confirmatory_policy().identity}
 
 
 def test_legacy_recall_gives_lessons_and_no_cards(rollout: Rollout) -> None:
@@ -276,3 +295,26 @@ def test_vrm_o05_ideas_with_memory_and_from_a_fresh_start(rollout: Rollout) -> N
     }
     assert {"with_memory", "fresh_start"} <= arms
     assert rollout.product.json("fsck")["clean"]
+
+
+def test_a_model_that_answers_for_no_card_fails_where_it_was_given_one(rollout: Rollout) -> None:
+    """In a namespace of its own: the pair stays, with what was in effect before; arms without cards propose nothing."""
+    said = completion(json.dumps({"proposal": None, "cards": [], "explanation": ""}))
+    with model_server([said]) as server:
+        told = rollout.product.json(
+            "run", "--size", "small", "--namespace", "modelled", "--actor", "llm", "--llm-url", server.url,
+            "--llm-model", "stub",
+        )  # fmt: skip
+    outcomes = [each.load() for each in rollout.stores.ledger.find("recall-decision-outcome", "modelled")]
+    reasons = Counter((each.arm, each.terminal_reason) for each in outcomes if isinstance(each, RecallOutcome))
+    assert reasons["control", TerminalReason.NO_APPLICABLE_ACTION] == DECISIONS
+    assert reasons["memory", TerminalReason.ACTOR_OUTPUT_MALFORMED] > 0
+    assert {reason for _, reason in reasons} == {
+        TerminalReason.NO_APPLICABLE_ACTION, TerminalReason.ACTOR_OUTPUT_MALFORMED,
+    }  # fmt: skip
+    assert len(told["trials"]) == 2 * TASKS
+    for each in rollout.stores.ledger.find("decision-intent", "modelled"):
+        intent = each.load()
+        assert isinstance(intent, DecisionIntent)
+        assert intent.planned_actor.model.startswith("llm-actor/v1:stub:")
+    assert rollout.product.json("fsck", "--namespace", "modelled")["clean"]

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from memory.chat import Limits
 from memory.distillation.distiller import KnowledgeDistiller
 from memory.distillation.exchanges import Exchanges
-from memory.distillation.llm import Limits, LlmDrafting
+from memory.distillation.llm import LlmDrafting
 from memory.distillation.wording import Drafter
 from memory.fsck import fsck
 from tests.support.model_server import ModelServer, Reply, completion, model_server

@@ -14,13 +14,14 @@ from policies.catalog import Change
 from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, open_actions, plan, planner_policy
 from records.decisions import AllowedAction, RecallContext
 from records.envelopes import PlannerEnvelope
-from records.errors import IntegrityError
 from records.flows import Authority, Transition
 from records.outcomes import CardReason, DecisionStatus, RecallOutcome, TerminalReason
+from records.states import Machine, Phase
 from store.artifacts import ArtifactStore
 from store.ledger.port import LedgerStore
 from store.runtime.port import RuntimeStore
 from tests.support.stack import GOOD, Stack, Stores
+from tests.support.stack_control import checked
 from tests.support.stack_decisions import CATALOG, Study, learn
 from tests.support.stores import fresh_namespace
 from vrm.mainjob.heldout import HeldOut
@@ -58,7 +59,10 @@ def trials(study: Study, actor: Any) -> HeldOut:
     """Return what decides, with an actor of one's own."""
     stack = study.stack
     console = SimpleNamespace(print=lambda *_args, **_options: None)
-    job = SimpleNamespace(stores=stack.stores, namespace=stack.namespace, spine=stack.spine, console=console)
+    job = SimpleNamespace(
+        stores=stack.stores, namespace=stack.namespace, spine=stack.spine, console=console, keep=lambda: None,
+        owners=SimpleNamespace(run_owner=stack.owner), leasing=SimpleNamespace(let_go=lambda _ids: None),
+    )  # fmt: skip
     maker = SimpleNamespace(
         catalog=CATALOG,
         view=study.view,
@@ -76,10 +80,10 @@ def decided(study: Study, actor: Any) -> RecallOutcome:
     )
     context = study.context()
     work._decisions.give([(study.intent, context)])
-    pending = work._decided(state, study.intent, context, 0)
-    assert pending.answer is not None
-    work._decisions.keep_answers([(pending.intent, pending.answer, pending.source)])
-    work._conclude([pending], work._execute([pending], 0))
+    pending = work._without_failed([work._decided(state, study.intent, context, 0)])
+    work._decisions.keep_answers([(each.intent, each.answer, each.source) for each in pending if each.answer])
+    work._conclude(pending, work._execute(pending, 0))
+    assert (state.failed is None) == bool(pending)
     (outcome,) = study.stack.load("recall-decision-outcome")
     assert isinstance(outcome, RecallOutcome)
     return outcome
@@ -134,10 +138,25 @@ def test_vrm_r08_what_preflight_refuses_is_not_executed(study: Study, actor: Any
 
 
 def test_vrm_r07_an_answer_that_leaves_a_card_out_is_no_answer(study: Study) -> None:
-    before = study.stack.state()
-    with pytest.raises(IntegrityError, match="card_without_disposition"):
-        decided(study, silent)
-    assert study.stack.state() == before
+    """Its Run is failed and closed: closure says of each card what it alone may say, whatever the actor said."""
+    failed(study, silent, TerminalReason.ACTOR_OUTPUT_MALFORMED)
+
+
+def failed(study: Study, actor: Any, reason: TerminalReason) -> RecallOutcome:
+    """Let an actor fail, and check that its decision has the one outcome that closure writes, and its Run is over."""
+    outcome = decided(study, actor)
+    assert (outcome.decision_status, outcome.terminal_reason) == (DecisionStatus.ACTOR_FAILED, reason)
+    assert outcome.dispositions
+    assert {each.reason for each in outcome.dispositions} == {CardReason.NOT_CONSIDERED_ACTOR_FAILED}
+    assert (outcome.effective_config_digest, outcome.intervention_id, outcome.artifact_digest) == (None, None, None)
+    assert outcome.memory_binding_digest is not None, "it was given memory before it failed"
+    assert (outcome.executed_actor is not None) == (reason is TerminalReason.ACTOR_OUTPUT_MALFORMED)
+    run = study.stack.stores.runtime.subject(Machine.RUN, study.run_id)
+    assert run is not None
+    assert run.phase is Phase.FAILED
+    found = [each for each in checked(study.stack).violations if each.record in {outcome.id, study.intent.id}]
+    assert not found
+    return outcome
 
 
 def test_an_honest_answer_passes(study: Study) -> None:

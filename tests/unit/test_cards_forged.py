@@ -54,6 +54,12 @@ def found_after(world: World, made: RecallContext) -> dict[str, str]:
     return {each.code: each.met for each in report.violations if each.record == made.id}
 
 
+def otherwise(world: World, forged: RecallContext) -> None:
+    """Check that a card with other words is refused in the transaction, and named by the check once it is stored."""
+    assert "something else" in refused(world, forged)
+    assert "card 1: it " in found_after(world, forged)[Code.CARD_SOURCE]
+
+
 @pytest.mark.parametrize("rewritten", [{"arm": "control"}, {"pair": "pair-2"}, {"run_id": RunId.derive({"x": 1})}])
 def test_vrm_l04_an_episode_cannot_be_made_ones_own_by_saying_so(world: World, rewritten: dict[str, Any]) -> None:
     """The card says Run, arm and pair of the decision; the snapshot that it is from says whose it is (VRM-O03)."""
@@ -80,7 +86,7 @@ def test_vrm_r06_a_rules_card_says_what_its_record_says(world: World, forged: di
     world.learn(rule())
     made = context(answer(world, composed(world), decision=world.admit(intent(run_id=RUN))))
     assert refused(world, made) == ""
-    assert "something else" in refused(world, retold(made, made.intent_id, forged))
+    otherwise(world, retold(made, made.intent_id, forged))
 
 
 @pytest.mark.parametrize("forged", [{"steps": ()}, {"mechanism": "other"}, {"strength": strength(Grade.STRONG, 99, 0)}])
@@ -88,7 +94,7 @@ def test_vrm_r06_a_procedures_card_says_what_its_record_says(world: World, forge
     procedure(world)
     made = context(design(world, composed(world)))
     assert refused(world, made) == ""
-    assert "something else" in refused(world, retold(made, made.intent_id, forged))
+    otherwise(world, retold(made, made.intent_id, forged))
 
 
 @pytest.mark.parametrize(
@@ -98,4 +104,14 @@ def test_vrm_r06_an_episodes_card_says_what_its_bundle_says(world: World, forged
     world.experience(episode(2, ("C", 1, 10)))
     made = context(answer(world, composed(world, captured(world)), decision=world.admit(intent(run_id=RUN))))
     assert refused(world, made) == ""
-    assert "something else" in refused(world, retold(made, made.intent_id, forged))
+    otherwise(world, retold(made, made.intent_id, forged))
+
+
+def test_a_context_as_it_was_made_is_sound(world: World) -> None:
+    """The check makes every kind of card again and finds each as it stands."""
+    procedure(world)
+    world.learn(rule())
+    world.experience(episode(2, ("C", 1, 10)))
+    made = context(design(world, composed(world, captured(world))))
+    assert {item.card.source_kind for item in made.items} == {"semantic", "procedure", "episodic"}
+    assert found_after(world, made) == {}

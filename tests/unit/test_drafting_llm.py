@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from memory.chat import Limits
 from memory.distillation.exchanges import Exchanges
-from memory.distillation.llm import Limits, LlmDrafting
+from memory.distillation.llm import LlmDrafting
 from policies.drafting.facts import facts_of
 from policies.drafting.wording import Wording, worded
 from records.errors import InvalidInputError

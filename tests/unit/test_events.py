@@ -20,8 +20,8 @@ from records.appends import Append, AppendReceipt
 from records.canonical import digest_bytes
 from records.errors import InvalidInputError, UnavailableError
 from records.flows import Authority, Transition
-from records.ids import NoCommitId
-from records.outcomes import DecisionStatus, NoCommitReason, RecallOutcome
+from records.ids import CardId, CitationId, NoCommitId
+from records.outcomes import CardDisposition, CardReason, CardVerdict, DecisionStatus, NoCommitReason, RecallOutcome
 from tests.support.decision_samples import sample_records
 from tests.support.trials import NOW, digest
 from tests.unit.recall_support import intent, rule
@@ -192,8 +192,21 @@ def test_words_of_an_actor_and_of_a_verifier_are_not_told() -> None:
     """A rejected proposal names any knob, and a code may carry what it is about."""
     ended = next(each for each in sample_records().values() if isinstance(each, RecallOutcome))
     said = {"proposed_knob": "secret-word", "decision_status": DecisionStatus.REJECTED, "outcome_reason": "code:secret"}
-    (made,) = told(ended.model_copy(update=said))
+    item = CardDisposition(
+        citation_id=CitationId.derive({"x": 1}), card_id=CardId.derive({"x": 1}), verdict=CardVerdict.ADOPTED,
+        reason=CardReason.ADOPTED_APPLICABLE, action_knob="another-secret", action_value="1",
+    )  # fmt: skip
+    (made,) = told(ended.model_copy(update=said | {"dispositions": (item,)}))
     assert (made.fields["knob"], made.fields["source_reason"]) == (digest_bytes(b"secret-word"), "code")
+    assert made.fields["cards"][0]["knob"] == digest_bytes(b"another-secret")
+
+
+def test_a_rejected_knob_that_a_catalog_has_is_told_by_its_name() -> None:
+    """A catalog is closed and ships with the code: `C` says nothing of its own, whatever became of the proposal."""
+    ended = next(each for each in sample_records().values() if isinstance(each, RecallOutcome))
+    said = {"proposed_knob": "C", "decision_status": DecisionStatus.REJECTED, "proposed_value": "secret"}
+    (made,) = told(ended.model_copy(update=said))
+    assert (made.fields["knob"], made.fields["value"]) == ("C", digest_bytes(b"secret"))
 
 
 def test_a_no_commit_is_told() -> None:

@@ -7,12 +7,14 @@ import itertools
 import pytest
 
 from policies.modes import Lane, RecallPath, arms_of, may_require, rules_of
-from policies.retrieval_policy import retrieval_policy
+from policies.retrieval_policy import RetrievalPolicy, retrieval_policy, shipped_policies
 from records.canonical import canonical_bytes, digest_bytes
-from records.errors import InvalidInputError, InvalidRecordError
+from records.errors import InvalidInputError, InvalidRecordError, NotFoundError
 from records.governance import FrozenMemoryProfile, Mode, read_profile
 from records.ids import RecallInputId
 from records.values import RecallRequirement
+from vrm.mainjob.plan import SMALL, FrozenInput, Round
+from vrm.mainjob.trials import arm_profiles
 
 SPECIFIED = """
 off             no   no           no                            no
@@ -97,6 +99,30 @@ def test_a_profile_that_was_stored_before_is_read_with_its_bytes() -> None:
     found = read_profile(STORED, digest_bytes(STORED))
     assert found.mode is Mode.DECISION_MEMORY
     assert found.canonical == STORED
+
+
+@pytest.mark.parametrize("policy", shipped_policies(), ids=lambda each: f"{each.policy_id}-{each.version}")
+def test_frozen_memory_is_under_the_policy_of_its_input(policy: RetrievalPolicy) -> None:
+    """An input that pins an earlier policy, or the confirmatory one, has a profile and requests that say so."""
+    frozen = FrozenInput(recall_input_id=RecallInputId.derive({}), retrieval_policy=policy.identity)
+    round_ = Round(
+        namespace="study", number=0, size=SMALL, modes=(Mode.FROZEN_MEMORY, Mode.LEGACY_RECALL), frozen_input=frozen
+    )
+    profiles = arm_profiles(round_)
+    for arm in ("control", "memory"):
+        profile = profiles[arm]
+        assert isinstance(profile, FrozenMemoryProfile)
+        assert (profile.retrieval_policy, profile.recall_input_id) == (policy.identity, frozen.recall_input_id)
+    assert profiles["legacy"].retrieval_policy == retrieval_policy().identity
+    assert round_.retrieval_policy == policy
+
+
+def test_a_policy_that_does_not_ship_cannot_be_frozen() -> None:
+    gone = retrieval_policy().identity.model_copy(update={"digest": "0" * 64})
+    frozen = FrozenInput(recall_input_id=RecallInputId.derive({}), retrieval_policy=gone)
+    round_ = Round(namespace="study", number=0, size=SMALL, modes=(Mode.FROZEN_MEMORY,), frozen_input=frozen)
+    with pytest.raises(NotFoundError, match="retrieval policy"):
+        _ = round_.retrieval_policy
 
 
 def test_a_frozen_profile_names_its_input_and_no_other_does() -> None:

@@ -22,7 +22,7 @@ from records.errors import InvalidInputError, InvalidRecordError
 from records.evidence import Attempt, Intervention, Manipulation, TrialProvenance
 from records.ids import CitationId, ContextId, IntentId, InterventionId, RecallInputId
 from records.outcomes import RUNTIME_ONLY, CardDisposition, CardReason, RecallOutcome, TerminalReason
-from records.values import ActionKind, Knob
+from records.values import ActionKind, Disposition, Knob
 from tests.support.card_samples import sample_cards
 from tests.support.decision_samples import sample_records
 from tests.support.trials import digest
@@ -103,7 +103,7 @@ def test_vrm_r08_an_adopted_card_maps_to_the_proposal_and_to_its_own_target() ->
 
 
 def test_vrm_r08_a_procedure_an_episode_and_advice_to_abstain_stand_for_their_own_changes_alone() -> None:
-    """Specification 12: a change of a step, the change that was run, and none."""
+    """Specification 12: a change of a step, the change that was run, and none; what is contested stands for none."""
     known, rules = sample_cards(), card(rule())
     procedure, episode = known["procedure"], known["episodic"]
     assert isinstance(procedure, ProcedureCard)
@@ -114,7 +114,10 @@ def test_vrm_r08_a_procedure_an_episode_and_advice_to_abstain_stand_for_their_ow
     change = episode.change
     shown = set[AllowedAction]() if change is None else {AllowedAction(knob=change.name, value=change.to_value)}
     abstaining = rules.card.model_copy(update={"action": ActionKind.ABSTAIN})
-    for given, may in ((procedure, own), (episode, shown), (abstaining, set[AllowedAction]())):
+    contested = [each.model_copy(update={"disposition": Disposition.CONTESTED}) for each in (rules.card, procedure)]
+    nothing = set[AllowedAction]()
+    none = [(each, nothing) for each in (abstaining, *contested)]
+    for given, may in ((procedure, own), (episode, shown), *none):
         item = rules.model_copy(update={"card": given})
         for action in {*ALLOWED, *own, *shown}:
             answer = edited(ask(rule()), action_knob=action.knob, action_value=action.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,8 +13,19 @@ from vrm.cli.jobs import opened_job
 from vrm.cli.output import AsJson, Namespace, command, console, show_json
 from vrm.home import DEFAULT_NAMESPACE
 
+if TYPE_CHECKING:
+    from vrm.mainjob.purposes import Purpose
+
 LEFT = 1
 """Exit code if something that was asked for is not completed: it still waits, or it is a dead letter."""
+
+Made = Annotated[
+    str,
+    typer.Option(
+        "--for",
+        help="normal; diagnosis, with what is contested; or confirmatory, for `vrm run --mode frozen_memory`.",
+    ),
+]
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -29,6 +40,7 @@ def distil(
     context: typer.Context,
     namespace: Namespace = DEFAULT_NAMESPACE,
     *,
+    made: Made = "normal",
     draft: DraftBy = TEMPLATE,
     llm_url: LlmUrl = None,
     llm_model: LlmModel = None,
@@ -41,6 +53,9 @@ def distil(
     policies that its item pins. End it at any point and give the command again: it goes on. Exit code 1 says that
     something still waits or was given up just now; the summary says why.
 
+    What the Recall Input is composed for says which policies it is under: `diagnosis` takes in contested rules, which
+    nothing but diagnosis shows; `confirmatory` allows no fallback, and questions outside a trial are not put to it.
+
     With --draft llm a model words the rules that are promoted. It decides nothing, and what it says is taken only if
     it says what was measured; a draft that fails or is refused leaves the plain sentence (docs/drafting.md).
 
@@ -48,6 +63,8 @@ def distil(
     Examples:
       vrm distil
       vrm distil --namespace study --json | jq .waiting
+      vrm distil --for diagnosis && vrm recall "it fails" --point diagnosis --task problem_type=binary ...
+      vrm distil --for confirmatory --json | jq -r .recall_input
       vrm distil --draft llm --llm-url http://127.0.0.1:8000/v1 --llm-model qwen3
       vrm distil status
       vrm distil dead-letters
@@ -57,6 +74,7 @@ def distil(
         if namespace != DEFAULT_NAMESPACE:
             raise InvalidInputError("--namespace", namespace, f"Give it after `{context.invoked_subcommand}`.")
         return
+    purpose = _purpose(made)
     with (
         drafter_of(draft, llm_url, llm_model, llm_key_variable) as drafter,
         opened_job(namespace, "full", quiet=as_json) as job,
@@ -64,7 +82,7 @@ def distil(
         from vrm.mainjob.distillation import distil_waiting  # noqa: PLC0415  # brings everything along
 
         job.drafter = drafter
-        found = distil_waiting(job)
+        found = distil_waiting(job, purpose)
         if drafter is not None:
             found |= {"worded": drafter.outcomes}
     if as_json:
@@ -149,6 +167,15 @@ def retry(
         answers = taken_up(job, asked, attempts)
     _tell(answers, as_json=as_json)
     raise typer.Exit(LEFT if any(each.outcome != "completed" for each in answers) else 0)
+
+
+def _purpose(name: str) -> Purpose:
+    from vrm.mainjob.purposes import Purpose  # noqa: PLC0415  # help does without
+
+    try:
+        return Purpose(name)
+    except ValueError as error:
+        raise InvalidInputError("--for", name, f"Name one of: {', '.join(Purpose)}.") from error
 
 
 def _tell(answers: Any, *, as_json: bool) -> None:

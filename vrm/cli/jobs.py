@@ -7,12 +7,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from memory.acting import LlmActor
+    from memory.chat import ChatModel
+    from vrm.bootstrap import Stores
     from vrm.mainjob.job import Job
 
 
 @contextmanager
 def opened_job(
-    namespace: str, size: str, *, quiet: bool, modes: Sequence[str] = (), recall_input: str | None = None
+    namespace: str,
+    size: str,
+    *,
+    quiet: bool,
+    modes: Sequence[str] = (),
+    recall_input: str | None = None,
+    chat: ChatModel | None = None,
 ) -> Iterator[Job]:
     """Bring everything up and give the job; servers and actors keep running afterwards.
 
@@ -22,6 +31,7 @@ def opened_job(
         quiet: show no progress.
         modes: the round's own mode, then that of an arm to compare with; decision memory if none is given.
         recall_input: a beginning of the id of what frozen memory queries.
+        chat: the model that decides; None leaves it to the planner.
     """
     from rich.console import Console  # noqa: PLC0415  # brings everything along
 
@@ -34,6 +44,7 @@ def opened_job(
     from vrm.mainjob.job import Job, pinned_policies  # noqa: PLC0415
     from vrm.mainjob.plan import SIZES  # noqa: PLC0415
     from vrm.mainjob.run import next_round  # noqa: PLC0415
+    from vrm.mainjob.steps import frozen_input  # noqa: PLC0415
 
     require_namespace(namespace)
     if size not in SIZES:
@@ -46,11 +57,22 @@ def opened_job(
         stores = open_stores(home)
         actors = owners(stores, start_cluster(home))
     try:
-        round_ = next_round(stores.runtime, namespace, SIZES[size], asked, frozen_of(stores.ledger, recall_input))
+        prefix = frozen_of(stores.ledger, recall_input)
+        frozen = None if prefix is None else frozen_input(stores.ledger, namespace, prefix)
+        actor = None if chat is None else _actor(chat, stores)
+        named = None if actor is None else actor.identity.model
+        round_ = next_round(stores.runtime, namespace, SIZES[size], asked, frozen, actor=named)
         with driver(home.drivers) as holder:
-            yield Job(stores, actors, round_, pinned_policies(), shown, holder, quiet=quiet)
+            yield Job(stores, actors, round_, pinned_policies(), shown, holder, quiet=quiet, actor=actor)
     finally:
         stores.close()
+
+
+def _actor(chat: ChatModel, stores: Stores) -> LlmActor:
+    from memory.acting import LlmActor  # noqa: PLC0415  # as above
+    from memory.distillation.exchanges import Exchanges  # noqa: PLC0415
+
+    return LlmActor(chat, stores.artifacts, Exchanges(stores.home.drafts))
 
 
 @contextmanager

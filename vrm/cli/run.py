@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vrm.cli.acting import PLANNER, ActBy, chat_of
+from vrm.cli.drafting import KEY_VARIABLE, LlmKeyVariable, LlmModel, LlmUrl
 from vrm.cli.jobs import opened_job
 from vrm.cli.modes import ModeNames, RecallInputName, arms_told
 from vrm.cli.output import AsJson, Namespace, command, console, show_json, show_rows, show_title
@@ -24,6 +26,11 @@ def run(
     size: SizeName = "full",
     mode: ModeNames = None,
     recall_input: RecallInputName = None,
+    *,
+    actor: ActBy = PLANNER,
+    llm_url: LlmUrl = None,
+    llm_model: LlmModel = None,
+    llm_key_variable: LlmKeyVariable = KEY_VARIABLE,
     as_json: AsJson = False,
 ) -> None:
     """Run one round of the main job: experiments, rules, held-out decisions, report.
@@ -34,6 +41,9 @@ def run(
     The mode says what is recorded, distilled and recalled; docs/modes.md has the table. Going back to a mode that does
     less deletes nothing: what is there stays, and is used again when the mode is.
 
+    With --actor llm a model decides in every arm, given what the planner is given. Its answers are checked as any
+    actor's; one that fails or says what is no answer fails its Run, and the pair stays (docs/modes.md).
+
     \b
     Examples:
       vrm run
@@ -41,8 +51,13 @@ def run(
       vrm run --mode record_only                               evidence, and no memory
       vrm run --mode decision_memory --mode legacy_recall      a third arm: the earlier design
       vrm run --mode frozen_memory --recall-input 3fa2
+      vrm run --size small --actor llm --llm-url http://127.0.0.1:8000/v1 --llm-model qwen3
     """  # noqa: D301  # \b is an instruction to the help formatter, not an escape
-    with opened_job(namespace, size, quiet=as_json, modes=mode or (), recall_input=recall_input) as job:
+    modes = mode or ()
+    with (
+        chat_of(actor, llm_url, llm_model, llm_key_variable, modes) as chat,
+        opened_job(namespace, size, quiet=as_json, modes=modes, recall_input=recall_input, chat=chat) as job,
+    ):
         from vrm.mainjob.present import present  # noqa: PLC0415  # brings everything along
         from vrm.mainjob.run import run_round  # noqa: PLC0415
 

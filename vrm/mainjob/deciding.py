@@ -6,7 +6,12 @@ Every step first reads what is there, so a job that goes on registers, appends a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
+from actors.settings import now
+from memory.closure import ClosurePorts, RunClosure
+from memory.commands import RunCommands
+from policies.acting import ActorFailure
 from policies.instruction import actor_instruction
 from policies.planner import PlannerAnswer
 from records.appends import Append, Proposal
@@ -15,8 +20,9 @@ from records.canonical import canonical_bytes
 from records.decisions import DecisionContractView, DecisionIntent, RecallContext, memory_binding
 from records.errors import StaleError
 from records.flows import Authority, Transition
+from records.ids import IntentId
 from records.legacy_recall import LegacyRecall
-from records.outcomes import OutcomeAttemptLink, RecallOutcome
+from records.outcomes import ExecutedActor, OutcomeAttemptLink, RecallOutcome
 from records.states import Machine, Phase
 from vrm.mainjob.job import Job, require
 from vrm.mainjob.outcomes import Decided, Source, link_of, outcome_of, planner_envelope
@@ -61,6 +67,29 @@ class Decisions:
             if isinstance(source, LegacyRecall):
                 published.append(source.canonical)
         self._job.stores.artifacts.publish_many(published)
+
+    def fail(self, intent: DecisionIntent, source: Source, failure: ActorFailure) -> None:
+        """Fail the Run of a decision whose actor gave none, and close it: closure writes the Outcome (spec 9.7).
+
+        What the actor said, if anything, is published before the event that names its digest.
+        """
+        job, context = self._job, source if isinstance(source, RecallContext) else None
+        answered = None
+        if failure.response is not None:
+            answered = ExecutedActor(
+                model=intent.planned_actor.model,
+                response_digest=job.stores.artifacts.publish(failure.response),
+                rendered_prompt_digest=None if context is None else context.rendered_digest,
+            )
+        stores, owner = job.stores, job.owners.run_owner
+        commands = RunCommands(stores.runtime, stores.artifacts, owner, now)
+        named = IntentId(intent.id)
+        commands.fail_run(intent.run_id, failure.cause, failure.detail, intent_id=named, executed_actor=answered)
+        ports = ClosurePorts(
+            ledger=stores.ledger, runtime=stores.runtime, artifacts=stores.artifacts, owner=owner, spine=job.spine
+        )
+        with suppress(StaleError):  # what waits is closed by `vrm recover`, with which the next round begins
+            RunClosure(ports).close(intent.run_id)
 
     def keep_answers(self, answers: Sequence[tuple[DecisionIntent, PlannerAnswer, Source]]) -> None:
         """Publish what each actor answered, before anything is executed."""

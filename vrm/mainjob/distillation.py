@@ -25,6 +25,7 @@ from records.runtime import Subject
 from records.states import Machine, Phase
 from vrm.mainjob import steps
 from vrm.mainjob.job import Job
+from vrm.mainjob.purposes import Purpose
 from vrm.mainjob.run import recover
 
 FINAL: Final = {
@@ -49,7 +50,7 @@ class Retried:
     detail: str
 
 
-def distil_waiting(job: Job) -> dict[str, Any]:
+def distil_waiting(job: Job, purpose: Purpose = Purpose.NORMAL) -> dict[str, Any]:
     """Carry whatever waits in the namespace to completions, and compose a Recall Input; return the summary."""
     before = work_of(job.stores.ledger, job.namespace)
     recovered = recover(job)
@@ -66,7 +67,7 @@ def distil_waiting(job: Job) -> dict[str, Any]:
         "dead_letters": ended[CompletionStatus.DEAD_LETTER.value],
         "waiting": len(sweep.waiting()) + len(unassigned(after)),
         "failures": [{"subject": each.subject, **each.error.as_dict()} for each in [*refused, *job.failures]],
-        "recall_input": steps.recall_input(job),
+        "recall_input": steps.recall_input(job, purpose),
     }
 
 

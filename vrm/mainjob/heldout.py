@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from actors.settings import now
 from memory.leases import completion
 from memory.recall.context import Recall
+from policies.acting import ActorFailure, malformed
 from policies.instruction import actor_instruction
 from policies.legacy_lessons import plan_with_lessons
 from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, plan
 from policies.preflight import answer_faults, rejection, violations
 from records.appends import Proposal
+from records.canonical import canonical_bytes
 from records.decisions import BlockedProposal, DecisionIntent, RecallContext, RecallRequest
 from records.envelopes import PlannerEnvelope
-from records.errors import IntegrityError
 from records.flows import Authority, Transition
 from records.governance import Mode
 from records.ids import ContextId
@@ -37,7 +38,7 @@ from vrm.mainjob.lessons import Lessons
 from vrm.mainjob.outcomes import Decided, Source
 from vrm.mainjob.trials import SLOT, DecisionMaker, TrialState, arm_profiles, new_trials
 
-Actor = Callable[[PlannerQuestion, PlannerPolicy], PlannerAnswer]
+Actor = Callable[[PlannerQuestion, PlannerPolicy], PlannerAnswer | ActorFailure]
 """Who decides, given the cards of a context; what it answers is checked before anything is executed."""
 Recaller = Callable[[Sequence[tuple[DecisionIntent, RecallRequest]]], Sequence[Recall | BlockedProposal]]
 
@@ -46,7 +47,7 @@ Recaller = Callable[[Sequence[tuple[DecisionIntent, RecallRequest]]], Sequence[R
 class Pending:
     """One decision on its way: where its arm stands, its intent, what memory said, what the planner answered.
 
-    `rejected` is why the answer is not executed, if it is not.
+    `rejected` is why the answer is not executed, if it is not; `failed` why there is none, though an actor was asked.
     """
 
     state: TrialState
@@ -54,6 +55,7 @@ class Pending:
     source: Source
     answer: PlannerAnswer | None
     rejected: TerminalReason | None = None
+    failed: ActorFailure | None = None
 
 
 class HeldOut:
@@ -119,7 +121,8 @@ class HeldOut:
             state.observe(verified.metrics, state.config)
 
     def _wave(self, states: Sequence[TrialState], index: int) -> None:
-        """Take the decision with this index in every arm."""
+        """Take the decision with this index in every arm whose Run goes on."""
+        states = [state for state in states if state.failed is None]
         for state in states:
             state.follow()
         drafts = [self._maker.intent(state, index, now()) for state in states]
@@ -127,7 +130,8 @@ class HeldOut:
         sources = self._sources(states, intents)
         asked = [each for each in zip(states, intents, sources, strict=True) if _reaches_actor(each[0], each[2])]
         self._decisions.give([(intent, source) for _, intent, source in asked])
-        pending = [self._decided(*each, index) for each in zip(states, intents, sources, strict=True)]
+        every = [self._decided(*each, index) for each in zip(states, intents, sources, strict=True)]
+        pending = self._without_failed(every)
         answers = [(each.intent, each.answer, each.source) for each in pending if each.answer is not None]
         self._decisions.keep_answers(answers)
         executed = self._execute(pending, index)
@@ -209,27 +213,41 @@ class HeldOut:
         attempt = (1, 1) if subject is None else (subject.generation, subject.fence)
         return proposal_of(intent, Transition.APPEND_CONTEXT, Authority.NORMAL, (context,), attempt)
 
-    def _decided(self, state: TrialState, intent: DecisionIntent, source: Source, index: int) -> Pending:
-        """Ask the actor, and check what it answers.
+    def _without_failed(self, asked: Sequence[Pending]) -> list[Pending]:
+        """Fail the Runs whose actors gave no decision, and return the decisions of the others.
 
-        Raises:
-            IntegrityError: the answer is malformed; nothing of it is executed, and its Run is to be failed.
+        The pair of such a Run stays in the comparison, with what was in effect before: it is never asked again until
+        it pleases (spec 9.7, 15).
         """
+        for item in asked:
+            if item.failed is not None:
+                self._decisions.fail(item.intent, item.source, item.failed)
+                self._job.leasing.let_go([item.state.activity_id])
+                item.state.failed = item.failed.cause
+                told = f"{item.intent.run_id} failed: {item.failed.cause}, {item.failed.detail}"
+                self._job.console.print(told, markup=False, soft_wrap=True)
+        return [item for item in asked if item.failed is None]
+
+    def _decided(self, state: TrialState, intent: DecisionIntent, source: Source, index: int) -> Pending:
+        """Ask the actor, and check what it answers; nothing of an answer that is malformed is a decision."""
         answer = self._plan(state, source, index)
         if answer is None:
             return Pending(state=state, intent=intent, source=source, answer=None)
         cards = source.items if isinstance(source, RecallContext) else ()
-        faults = answer_faults(cards, answer.dispositions, actor_instruction())
-        if faults:
-            remedy = f"Fail Run {intent.run_id} with cause ACTOR_OUTPUT_MALFORMED; closure ends the decision."
-            raise IntegrityError("actor.dispositions", ", ".join(faults), remedy)
+        if isinstance(answer, PlannerAnswer):
+            faults = answer_faults(cards, answer.dispositions, actor_instruction())
+            if faults:
+                said = canonical_bytes([each.as_json() for each in answer.dispositions])
+                answer = malformed(", ".join(faults), said.decode())
+        if isinstance(answer, ActorFailure):
+            return Pending(state=state, intent=intent, source=source, answer=None, failed=answer)
         found = violations(cards, self._maker.actions(state), answer)
         if found:
             told = f"{intent.id}: not executed, {', '.join(found)}"
             self._job.console.print(told, markup=False, soft_wrap=True)
         return Pending(state=state, intent=intent, source=source, answer=answer, rejected=rejection(found))
 
-    def _plan(self, state: TrialState, source: Source, index: int) -> PlannerAnswer | None:
+    def _plan(self, state: TrialState, source: Source, index: int) -> PlannerAnswer | ActorFailure | None:
         """Ask the actor; what is blocked or only shadowed reaches none (spec 9.7, 18)."""
         if not _reaches_actor(state, source):
             return None
@@ -241,9 +259,12 @@ class HeldOut:
             decision_index=index,
             seed=state.exploration_seed,
             view=self._maker.view,
+            section_digest=source.rendered_digest if isinstance(source, RecallContext) else None,
         )
         if isinstance(source, LegacyRecall):
             return plan_with_lessons(question, source.items, self._maker.planner)
+        if self._actor is not plan:  # it may take its time
+            self._job.keep()
         return self._actor(question, self._maker.planner)
 
     def _execute(self, pending: Sequence[Pending], index: int) -> dict[str, Verified]:
@@ -290,7 +311,7 @@ class HeldOut:
         """Complete Activities and Runs; a Run ends only when each of its intents has its outcome (spec 6.3)."""
         ledger, namespace = self._job.stores.ledger, self._job.namespace
         commands = []
-        for state in states:
+        for state in (each for each in states if each.failed is None):
             self._job.failures += self._job.campaigns.ingest(state.run_id, lambda _count: None)
             intents = {item.id for item in ledger.find("decision-intent", namespace, run_id=str(state.run_id))}
             closed = ledger.find("recall-decision-outcome", namespace, run_id=str(state.run_id))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -29,9 +30,11 @@ from memory.recall.context import Recall
 from memory.recovery import Reads, Recovery
 from memory.spine import Spine
 from memory.trace.costs import Component, CostBook, Meter
+from policies.acting import ActorFailure
 from policies.distillation_policy import distillation_policy
 from policies.lifecycle_policy import lifecycle_policy
 from policies.modes import Lane
+from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion
 from records.appends import Append, AppendReceipt
 from records.base import Record
 from records.control import BudgetLimit
@@ -39,9 +42,20 @@ from records.decisions import BlockedProposal
 from records.errors import VrmError
 from records.flows import Transition
 from records.runtime import Command, RunBody, activity_id
-from records.values import CampaignProfile
+from records.values import ActorIdentity, CampaignProfile
 from vrm.bootstrap import Stores
 from vrm.mainjob.plan import PROFILE, Round
+
+
+class Deciding(Protocol):
+    """An actor that is named in every intent of its decisions."""
+
+    @property
+    def identity(self) -> ActorIdentity:
+        """Who it is."""
+
+    def __call__(self, question: PlannerQuestion, policy: PlannerPolicy) -> PlannerAnswer | ActorFailure:
+        """Return what it decides, or why it decided nothing."""
 
 
 @dataclass
@@ -52,6 +66,7 @@ class Job:
         holder: the name under which this driver holds leases (`vrm.mainjob.driver`).
         drafter: who words rules, in this process, which alone knows the key to a model; None leaves the words to the
             template, and the work to the pool.
+        actor: who decides in this process, for the same reason; None leaves it to the planner.
     """
 
     stores: Stores
@@ -64,6 +79,7 @@ class Job:
     failures: list[Failure] = field(default_factory=list)
     quiet: bool = False
     drafter: Drafter | None = None
+    actor: Deciding | None = None
 
     @property
     def namespace(self) -> str:

@@ -12,10 +12,11 @@ from typing import Final
 from experiments.tabular.tasks import load_task, task_names
 from policies.catalog import InterventionCatalog, KnobValue
 from policies.modes import MEMORY, Arm, ModeRules, arms_of, rules_of
+from policies.retrieval_policy import RetrievalPolicy, retrieval_policy, shipped_policy
 from records.governance import Mode
 from records.ids import RecallInputId, RunId
 from records.runtime import RunBody
-from records.values import CampaignProfile
+from records.values import CampaignProfile, PolicyIdentity
 
 PUBLISHED_AT: Final = "2026-11-30T00:00:00.000000Z"
 """When the contracts and profiles below were published; what is derived from them is the same on every day."""
@@ -92,19 +93,30 @@ SIZES: Final = {size.name: size for size in (FULL, SMALL)}
 
 
 @dataclass(frozen=True, kw_only=True)
+class FrozenInput:
+    """What frozen memory queries, and the Retrieval Policy that it pins and is answered under."""
+
+    recall_input_id: RecallInputId
+    retrieval_policy: PolicyIdentity
+
+
+@dataclass(frozen=True, kw_only=True)
 class Round:
     """One round of a namespace.
 
     Attributes:
         modes: the round's own mode, then that of a further arm to compare with.
         frozen_input: what frozen memory queries; None in every other mode.
+        actor: the model that decides; None where the planner does. It is part of what the trials' Runs are admitted
+            with, so a round that was begun with one model cannot go on with another.
     """
 
     namespace: str
     number: int
     size: Size
     modes: tuple[Mode, ...] = (Mode.DECISION_MEMORY,)
-    frozen_input: RecallInputId | None = None
+    frozen_input: FrozenInput | None = None
+    actor: str | None = None
 
     @property
     def rules(self) -> ModeRules:
@@ -115,6 +127,16 @@ class Round:
     def arms(self) -> tuple[Arm, ...]:
         """The arms of its held-out decisions."""
         return arms_of(self.modes)
+
+    @property
+    def retrieval_policy(self) -> RetrievalPolicy:
+        """The policy under which its decisions recall: that of a frozen input, else the present one.
+
+        Raises:
+            NotFoundError: the policy of the frozen input does not ship.
+        """
+        frozen = self.frozen_input
+        return retrieval_policy() if frozen is None else shipped_policy(frozen.retrieval_policy)
 
     @property
     def compares_memory(self) -> bool:
@@ -147,8 +169,9 @@ class Round:
 
     @property
     def _modes(self) -> str:
-        """What tells Runs of other modes apart; decision memory was there before there were others."""
-        return "" if self.modes == (Mode.DECISION_MEMORY,) else f"{'+'.join(self.modes)}/"
+        """What tells Runs of other modes and actors apart; decision memory was there before there were others."""
+        modes = "" if self.modes == (Mode.DECISION_MEMORY,) else f"{'+'.join(self.modes)}/"
+        return modes if self.actor is None else f"{modes}llm/"
 
     def run_id(self, key: str) -> RunId:
         """Return the id of a Run of this round."""

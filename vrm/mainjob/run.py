@@ -13,7 +13,7 @@ from typing import Final
 
 from policies.catalog import InterventionCatalog, load_catalog
 from policies.modes import Lane, RecallPath
-from policies.planner import planner_policy
+from policies.planner import plan, planner_policy
 from records.errors import InvalidInputError
 from records.governance import Mode
 from records.ids import RecallInputId, RunId
@@ -25,7 +25,7 @@ from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.heldout import HeldOut
 from vrm.mainjob.job import Job
 from vrm.mainjob.lessons import Lessons, learn_lessons
-from vrm.mainjob.plan import Round, Size, held_out_tasks
+from vrm.mainjob.plan import FrozenInput, Round, Size, held_out_tasks
 from vrm.mainjob.published import import_table
 from vrm.mainjob.tabular import contract_of
 from vrm.mainjob.trials import DecisionMaker, TrialState, new_trials
@@ -57,7 +57,9 @@ def next_round(
     namespace: str,
     size: Size,
     modes: tuple[Mode, ...] = DECISION_MEMORY,
-    frozen_input: RecallInputId | None = None,
+    frozen_input: FrozenInput | None = None,
+    *,
+    actor: str | None = None,
 ) -> Round:
     """Return the first round that is not finished: an interrupted one goes on, a finished one is followed by the next.
 
@@ -70,10 +72,13 @@ def next_round(
     """
     if (modes[0] is Mode.FROZEN_MEMORY) != (frozen_input is not None):
         remedy = "Name the one Recall Input that frozen_memory queries, and none in another mode."
-        raise InvalidInputError("--recall-input", frozen_input or "none", remedy)
+        met = "none" if frozen_input is None else frozen_input.recall_input_id
+        raise InvalidInputError("--recall-input", met, remedy)
     number = 0
     while True:
-        found = Round(namespace=namespace, number=number, size=size, modes=modes, frozen_input=frozen_input)
+        found = Round(
+            namespace=namespace, number=number, size=size, modes=modes, frozen_input=frozen_input, actor=actor
+        )
         if not (_is_finished(runtime, found) or _is_taken(runtime, found)):
             return found
         number += 1
@@ -102,8 +107,10 @@ def run_round(job: Job) -> Done:
         contract=contract,
         planner=planner_policy(),
         recall_input_id=_queried(job, [state.run_id for state in new_trials(job.round, tasks, catalog)]),
+        acting=None if job.actor is None else job.actor.identity,
     )
-    decisions = HeldOut(job, maker, experiments, job.recall, learn=partial(_lessons, job, catalog))
+    learn = partial(_lessons, job, catalog)
+    decisions = HeldOut(job, maker, experiments, job.recall, learn=learn, actor=job.actor or plan)
     states = decisions.run(tasks)
     for run_id, slot in runs.items():
         steps.close_run(job, run_id, slot)
@@ -116,7 +123,8 @@ def _queried(job: Job, trials: Sequence[RunId]) -> RecallInputId | None:
         case RecallPath.EXPOSE | RecallPath.SHADOW:
             return steps.recall_input_of(job, trials)
         case RecallPath.FROZEN if job.round.frozen_input is not None:
-            return steps.frozen_input(job, job.round.frozen_input)
+            named = job.round.frozen_input.recall_input_id
+            return steps.frozen_input(job.stores.ledger, job.namespace, named).recall_input_id
         case _:
             return None
 
@@ -153,5 +161,7 @@ def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:
 
 def _is_taken(runtime: RuntimeReader, round_: Round) -> bool:
     """Tell whether a round of other modes, whose seeds would be the same, has begun under this number."""
-    others = (replace(round_, modes=modes) for modes in RECORDED if modes != round_.modes)
+    actor = None if round_.actor is not None else "another"
+    others = [replace(round_, modes=modes) for modes in RECORDED if modes != round_.modes]
+    others += [replace(round_, modes=modes, actor=actor) for modes in RECORDED]
     return bool(runtime.subjects(Machine.RUN, [str(other.run_id("sweep")) for other in others]))

@@ -22,8 +22,7 @@ from memory.work_state import Pinned, Waiting, by_pinned
 from policies.catalog import InterventionCatalog
 from policies.distillation_policy import DistillationPolicy
 from policies.modes import Lane
-from policies.retrieval_policy import retrieval_policy
-from policies.selection_policy import selection_policy
+from policies.retrieval_policy import shipped_policy
 from records.canonical import domain_digest
 from records.decisions import RecallContext
 from records.errors import InvalidInputError, NotFoundError, StaleError, VrmError
@@ -34,10 +33,12 @@ from records.outcomes import NoCommitReason
 from records.runtime import activity_id
 from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
 from records.states import Phase
-from records.values import PolicyIdentity
+from records.values import PolicyIdentity, SourceKind
+from store.ledger.port import LedgerReader
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.job import Job
-from vrm.mainjob.plan import arms, development_tasks
+from vrm.mainjob.plan import FrozenInput, arms, development_tasks
+from vrm.mainjob.purposes import Purpose, retrieval_for, selection_for
 from vrm.mainjob.tabular import Setting
 
 SLOT = "sweep"
@@ -207,39 +208,43 @@ def recall_input_of(job: Job, trials: Sequence[RunId]) -> RecallInputId:
     return first.recall_input_id if isinstance(first, RecallContext) else recall_input(job)
 
 
-def frozen_input(job: Job, recall_input_id: RecallInputId) -> RecallInputId:
+def frozen_input(reader: LedgerReader, namespace: str, recall_input_id: RecallInputId) -> FrozenInput:
     """Return the Recall Input that frozen memory names, if it is one of the namespace; nothing is built or changed.
 
     Whether its index is sound is found out with each request, as a proof that blocks it: a damaged one costs the
     decisions their memory and never the study its pairs (VRM-R10).
 
     Raises:
-        NotFoundError: the Ledger holds no such Recall Input in this namespace.
+        NotFoundError: the Ledger holds no such Recall Input in this namespace, or its policy does not ship.
     """
-    stored = job.stores.ledger.get(recall_input_id)
+    stored = reader.get(recall_input_id)
     record = None if stored is None else stored.load()
-    if not isinstance(record, RecallInput) or record.namespace != job.namespace:
-        remedy = f"Name a Recall Input of namespace {job.namespace}; `vrm distil --json` gives the newest."
+    if not isinstance(record, RecallInput) or record.namespace != namespace:
+        remedy = f"Name a Recall Input of namespace {namespace}; `vrm distil --json` gives the newest."
         raise NotFoundError("--recall-input", recall_input_id, remedy)
-    return recall_input_id
+    policy = shipped_policy(record.retrieval_policy)
+    return FrozenInput(recall_input_id=recall_input_id, retrieval_policy=policy.identity)
 
 
-def recall_input(job: Job) -> RecallInputId:
-    """Freeze and index the active knowledge, compose what decisions query, and load the replicas."""
+def recall_input(job: Job, purpose: Purpose = Purpose.NORMAL) -> RecallInputId:
+    """Freeze and index the knowledge of a purpose, compose what decisions query, and load the replicas."""
+    policy = retrieval_for(purpose)
     with job.step("Knowledge snapshot, index, recall input", 4) as advance:
         with job.stores.ledger.reading() as reader:
-            snapshot = KnowledgeSnapshotBuilder(selection_policy()).freeze(reader, job.namespace)
+            snapshot = KnowledgeSnapshotBuilder(selection_for(purpose)).freeze(reader, job.namespace)
         job.append(Transition.FREEZE_KNOWLEDGE, knowledge_key(snapshot), snapshot)
         advance(1)
         with job.meter.measured(Component.INDEX_BUILD, str(snapshot.id)) as spent:
             rules, data = _indexed(job, snapshot, build_index, MEMORY_INDEX)
-            procedures, _ = _indexed(job, snapshot, build_procedure_index, PROCEDURE_INDEX)
-            spent.items = 2
-        builds = [rules, *([procedures] if procedures.document_count else [])]
+            builds = [rules]
+            if SourceKind.PROCEDURE in policy.kinds:
+                procedures, _ = _indexed(job, snapshot, build_procedure_index, PROCEDURE_INDEX)
+                builds += [procedures] if procedures.document_count else []
+            spent.items = 1 + (SourceKind.PROCEDURE in policy.kinds)
         for build in builds:
             job.append(Transition.INDEX_RECEIPT, index_key(build), build)
         advance(1)
-        composed = RecallInputSnapshotBuilder(retrieval_policy()).compose(snapshot, builds)
+        composed = RecallInputSnapshotBuilder(policy).compose(snapshot, builds)
         job.append(Transition.COMPOSE_RECALL_INPUT, recall_input_key(composed), composed)
         advance(1)
         job.owners.retrievers.load(RecallInputId(composed.id), data)

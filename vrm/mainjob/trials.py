@@ -23,7 +23,7 @@ from records.ids import ActivityId, ContextId, ContractId, ContractViewId, Inten
 from records.runtime import RunBody, activity_id
 from records.values import ActorIdentity, DecisionPoint, MemoryScope
 from vrm.domain import BUDGET_CLASS, MODEL_FAMILY
-from vrm.mainjob.plan import PUBLISHED_AT, Round
+from vrm.mainjob.plan import PUBLISHED_AT, FrozenInput, Round
 from vrm.mainjob.tabular import PRIMARY, STEERING, Setting, identity_of
 
 SLOT: Final = "trial"
@@ -41,6 +41,7 @@ class TrialState:
         answers: what its actor proposed, decision by decision; None where no actor was asked.
         cards: how many cards its contexts held in all.
         leader: the arm whose situations a shadow is asked about; None for an arm that acts.
+        failed: why its Run was failed, if its actor gave no decision; no further one is taken.
     """
 
     task: str
@@ -56,6 +57,7 @@ class TrialState:
     cards: int = 0
     mode: Mode = Mode.DECISION_MEMORY
     leader: TrialState | None = None
+    failed: str | None = None
 
     def follow(self) -> None:
         """Stand where the leader stands, if there is one."""
@@ -125,17 +127,20 @@ def new_trials(round_: Round, tasks: tuple[str, ...], catalog: InterventionCatal
     return states
 
 
-def memory_profile(mode: Mode = Mode.DECISION_MEMORY, frozen: RecallInputId | None = None) -> MemoryProfile:
+def memory_profile(mode: Mode = Mode.DECISION_MEMORY, frozen: FrozenInput | None = None) -> MemoryProfile:
     """Return how memory is used in the decisions of an arm, published before the first of them.
 
     Args:
         mode: the arm's mode.
-        frozen: what frozen memory queries.
+        frozen: what frozen memory queries; the profile names the policy of that input, whatever is composed today.
     """
-    policy = retrieval_policy().identity
     if mode is Mode.FROZEN_MEMORY and frozen is not None:
-        return FrozenMemoryProfile(profile_ref=f"{mode}/v1", retrieval_policy=policy, recall_input_id=frozen)
-    return MemoryProfile(profile_ref=f"{mode}/v1", mode=mode, retrieval_policy=policy)
+        return FrozenMemoryProfile(
+            profile_ref=f"{mode}/v1",
+            retrieval_policy=frozen.retrieval_policy,
+            recall_input_id=frozen.recall_input_id,
+        )
+    return MemoryProfile(profile_ref=f"{mode}/v1", mode=mode, retrieval_policy=retrieval_policy().identity)
 
 
 def arm_profiles(round_: Round) -> dict[str, MemoryProfile]:
@@ -145,7 +150,8 @@ def arm_profiles(round_: Round) -> dict[str, MemoryProfile]:
 
 def arm_manifest(round_: Round) -> ArmManifest:
     """Return the arm assignment of a round; every Run and every intent of the round holds its digest."""
-    specification = domain_digest("trial-specification", [round_.size.decisions, round_.size.name])
+    named = [] if round_.actor is None else [round_.actor]
+    specification = domain_digest("trial-specification", [round_.size.decisions, round_.size.name, *named])
     profiles = arm_profiles(round_)
     arms = tuple(ArmAssignment.of(arm.name, profiles[arm.name], arm.requirement) for arm in round_.arms)
     return ArmManifest(study="held-out", specification=specification, arms=arms)
@@ -170,7 +176,7 @@ class DecisionMaker:
     """What every decision of a round shares: the catalog, contract and view, the planner, the Recall Input.
 
     `recall_input_id` is None where no arm of the round requires a Recall Context; `registered` are other arms than
-    those of the round's mode.
+    those of the round's mode; `acting` is who decides, if it is not the planner.
     """
 
     round: Round
@@ -180,6 +186,7 @@ class DecisionMaker:
     recall_input_id: RecallInputId | None
     point: DecisionPoint = DecisionPoint.INTERVENTION
     registered: ArmManifest | None = None
+    acting: ActorIdentity | None = None
 
     @property
     def manifest(self) -> ArmManifest:
@@ -193,8 +200,8 @@ class DecisionMaker:
 
     @property
     def actor(self) -> ActorIdentity:
-        """The planner that is planned for every decision."""
-        return ActorIdentity(
+        """Who is planned for every decision."""
+        return self.acting or ActorIdentity(
             model="deterministic-planner/v1",
             config_digest=self.planner.identity.digest,
             template_digest=actor_instruction().identity.digest,
@@ -239,7 +246,8 @@ class DecisionMaker:
         """
         if self.recall_input_id is None:
             raise InvalidInputError("recall_input_id", "none", f"Arm {state.arm} of {state.mode} recalls nothing.")
-        task, profile = identity_of(state.task, self.catalog.domain), retrieval_policy().require_profile(self.point)
+        task = identity_of(state.task, self.catalog.domain)
+        profile = self.round.retrieval_policy.require_profile(self.point)
         first = not state.path
         return RecallRequest(
             intent_id=IntentId(intent.id),
