@@ -15,6 +15,7 @@ from memory.guard_rules import Rules, first_broken, held, of, precondition, read
 from memory.reference.guards import guard_references
 from memory.retention import check_input, revoked
 from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_give_up, guard_receipt, rests_on
+from memory.workspace.guards import guard_claims, guard_receipts, guard_traces
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
 from policies.manipulation import manipulation_check
@@ -270,5 +271,8 @@ GUARDS: Final[dict[Transition, Guard]] = {
     Transition.ADD_REFERENCE: guard_references,
     Transition.INDEX_REFERENCES: guard_references,
     Transition.FREEZE_REFERENCES: guard_references,
+    Transition.APPEND_CLAIMS: guard_claims,
+    Transition.TRACE_CLAIMS: guard_traces,
+    Transition.RECEIPT_CLAIMS: guard_receipts,
 }
 """The guard of each flow that needs one."""

@@ -44,6 +44,9 @@ class Transition(StrEnum):
     ADD_REFERENCE = "ADD_REFERENCE"
     INDEX_REFERENCES = "INDEX_REFERENCES"
     FREEZE_REFERENCES = "FREEZE_REFERENCES"
+    APPEND_CLAIMS = "APPEND_CLAIMS"
+    TRACE_CLAIMS = "TRACE_CLAIMS"
+    RECEIPT_CLAIMS = "RECEIPT_CLAIMS"
 
 
 class Authority(StrEnum):
@@ -272,6 +275,9 @@ _ROWS: Final = (
     _direct(Transition.ADD_REFERENCE, "reference-source", "reference-chunks"),
     _direct(Transition.INDEX_REFERENCES, "reference-index-build"),
     _direct(Transition.FREEZE_REFERENCES, "reference-context"),
+    _direct(Transition.APPEND_CLAIMS, "claim-event", "workspace-claim"),
+    _direct(Transition.TRACE_CLAIMS, "claim-trace"),
+    _direct(Transition.RECEIPT_CLAIMS, "claim-receipt"),
 )
 
 FLOWS: Final[dict[Transition, Flow]] = {row.transition: row for row in _ROWS}

@@ -60,6 +60,7 @@ class Code(StrEnum):
     CAPTURE_MISMATCH = "capture_mismatch"
     INDEX_MISMATCH = "index_mismatch"
     REFERENCE_MISMATCH = "reference_mismatch"
+    CLAIM_MISMATCH = "claim_mismatch"
     OWNER_EPOCH = "owner_epoch"
     AUTHORIZATION_UNKNOWN = "authorization_unknown"
     AUTHORIZATION_MISMATCH = "authorization_mismatch"
@@ -87,6 +88,7 @@ _BY_FLOW: Final = frozenset(
         Code.SNAPSHOT_MEMBER, Code.EVENT_RECORD, Code.BUNDLE_BROKEN, Code.PAYLOAD_ILLEGAL, Code.RECEIPT_ILLEGAL,
         Code.MEMORY_CHAIN, Code.OUTCOME_ILLEGAL, Code.ATTEMPT_LINK, Code.CAPTURE_MISMATCH, Code.ERASURE_MISMATCH,
         Code.REFERENCE_MISMATCH,
+        Code.CLAIM_MISMATCH,
     }
 )  # fmt: skip
 _BETWEEN_STORES: Final = frozenset(

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 
+import records.claim_traces
 import records.conflicts
 import records.decisions
 import records.evidence
@@ -29,7 +30,8 @@ import records.outcomes
 import records.procedures
 import records.reference
 import records.retention
-import records.snapshots  # noqa: F401  # the imports fill the kind registry
+import records.snapshots
+import records.workspace  # noqa: F401  # the imports fill the kind registry
 from records.base import KINDS, Child, Kind, Record
 from records.fields import Digest
 from records.models import Id, Model
@@ -288,6 +290,6 @@ END $$
 """Holds an epoch and a journal to the end of the transaction and moves the journal, or refuses: no answer is needed."""
 
 DEFINITION: Final = Definition(
-    schema=SCHEMA, revision="3", metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE, functions=(ADVANCE,)
+    schema=SCHEMA, revision="4", metadata=metadata, append_only=APPEND_ONLY, movable=MOVABLE, functions=(ADVANCE,)
 )
 """What `store.install` makes and checks."""

@@ -146,7 +146,7 @@ class TestKeptStores:
         ):
             for name, place in (("ledger", ledger_place), ("runtime", runtime_place)):
                 before = stored_bytes(place, name)
-                if str(revision) != CHAINS[name].head:
+                if revision < int(CHAINS[name].head):
                     with pytest.raises(OutdatedSchemaError, match="vrm migrate"):
                         install(place.admin, place.app_role, CHAINS[name].definition)
                 migrate(place.admin, place.app_role, CHAINS[name])

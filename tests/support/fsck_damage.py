@@ -22,6 +22,9 @@ ERASURES: Final = frozenset({Code.ERASURE_MISMATCH, Code.ERASURE_UNPROVED, Code.
 REFERENCES: Final = frozenset({Code.REFERENCE_MISMATCH})
 """Codes about reference sources, which this world has none of (tests/contract/test_references.py)."""
 
+CLAIMS: Final = frozenset({Code.CLAIM_MISMATCH})
+"""Codes about workspace claims, which this world has none of (tests/contract/test_claims.py)."""
+
 
 @dataclass(frozen=True)
 class RowDamage:
