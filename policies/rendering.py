@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from policies.escaping import json_value, number, quoted, short, shown_ids, signed, texts_of
+from policies.fitting import fit
 from policies.instruction_scan import pinned_scan
 from policies.rendered_kinds import episode_lines, procedure_lines
 from policies.retrieval_policy import Rendering
@@ -111,13 +112,9 @@ def fit_section(
         note: the sentence for so many cards.
     """
     cards = [render_card(place, style) for place in places]
-    for kept in range(len(cards), -1, -1):
-        text = render_section(cards[:kept], note(kept))
-        tokens = count(text)
-        if tokens <= budget:
-            each = tuple(count(card) for card in cards[:kept])
-            return Section(text=text, token_count=tokens, card_tokens=each, dropped=len(cards) - kept)
-    return Section(text="", token_count=0, card_tokens=(), dropped=len(cards))
+    made = fit(lambda kept: render_section(cards[:kept], note(kept)), len(cards), budget, count)
+    each = tuple(count(card) for card in cards[: made.kept])
+    return Section(text=made.text, token_count=made.token_count, card_tokens=each, dropped=len(cards) - made.kept)
 
 
 def _first_line(place: CardPlace, style: Rendering) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from policies.escaping import quoted
+from policies.fitting import fit
 from policies.references.policy import ReferenceRendering
 from records.reference import ReferenceCard, SourceFacts
 
@@ -78,10 +79,10 @@ def fit_references(
 ) -> ReferenceSection:
     """Render as many cards as fit into a budget of tokens, best first; where not even the header fits, nothing."""
     cards = [render_reference(ordinal, quote, style) for ordinal, quote in enumerate(quotes, start=1)]
-    for kept in range(len(cards), -1, -1):
-        blocks = [f"references: {kept}.", *cards[:kept]]
-        text = "\n".join([OPENING, *_HEADER, "\n\n".join(blocks), CLOSING])
-        tokens = count(text)
-        if tokens <= budget:
-            return ReferenceSection(text, tokens, kept, len(cards) - kept)
-    return ReferenceSection("", 0, 0, len(cards))
+    made = fit(lambda kept: _section(cards[:kept]), len(cards), budget, count)
+    return ReferenceSection(made.text, made.token_count, made.kept, len(cards) - made.kept)
+
+
+def _section(cards: Sequence[str]) -> str:
+    blocks = [f"references: {len(cards)}.", *cards]
+    return "\n".join([OPENING, *_HEADER, "\n\n".join(blocks), CLOSING])

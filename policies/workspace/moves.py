@@ -6,6 +6,7 @@ The rules are those of `policies.workspace.lifecycle`. Every function returns th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from policies.workspace.arrows import LIVE
 from policies.workspace.lifecycle import (
@@ -29,6 +30,8 @@ from records.workspace import (
 )
 
 Events = tuple[ClaimEvent, ...]
+RETURNING: Final = {ClaimState.STALE: ClaimReason.NEW_EVIDENCE, ClaimState.QUARANTINED: ClaimReason.RELEASED}
+"""The reason by which new evidence brings a claim back, by its state."""
 
 
 def promote(
@@ -140,8 +143,7 @@ def come_back(
     Raises:
         IdentityConflictError: an event is known with another content.
     """
-    reasons = {ClaimState.STALE: ClaimReason.NEW_EVIDENCE, ClaimState.QUARANTINED: ClaimReason.RELEASED}
-    reason = reasons.get(held.head.state)
+    reason = RETURNING.get(held.head.state)
     found = {
         Lack.NOT_LIVE: reason is None,
         Lack.QUARANTINED_BY_ORIGIN: held.claim.trust is Trust.UNTRUSTED,

@@ -31,10 +31,19 @@ class PredicateLimits(PolicyPart):
 
 
 class ClaimSearch(PolicyPart):
-    """How claims are found: the longest candidate list, and the cosine that counts as relevant, in thousandths."""
+    """How claims are found.
+
+    Attributes:
+        candidates: the longest candidate list.
+        shared_words_percent: the share of the objective's words that makes a claim relevant, in hundredths.
+        cosine_thousandths: the cosine that makes a claim relevant, in thousandths.
+        stop_words: words, as stems, that say nothing about what a text is about.
+    """
 
     candidates: Positive
+    shared_words_percent: Annotated[int, Field(ge=1, le=100)]
     cosine_thousandths: Annotated[int, Field(ge=0, le=1000)]
+    stop_words: tuple[Name, ...]
 
 
 class Quotas(PolicyPart):

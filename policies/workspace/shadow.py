@@ -15,7 +15,7 @@ Rules kept here:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
@@ -153,7 +153,7 @@ class Lesson:
 
     receipt: ClaimReceipt
     trace: ClaimTrace
-    claims: dict[str, WorkspaceClaim]
+    claims: Mapping[str, WorkspaceClaim]
 
     def shown(self, rule: Learning) -> list[Features]:
         """Return the features of what was shown."""
