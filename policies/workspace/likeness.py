@@ -4,7 +4,7 @@ Rules kept here:
 
 - two texts say the same if they have the same words in the same order; sets would take "a calls b" for "b calls a";
 - two contradict each other if they share most of their words, negations left out, and one of them is negated; or if
-  they have the same words with other numbers;
+  they have the same words and one of their numbers is another;
 - confidence, trust and order of arrival are not asked here.
 
 Pure: what the words of a text are comes in as a function.
@@ -13,6 +13,7 @@ Pure: what the words of a text are comes in as a function.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -71,4 +72,6 @@ def contradicts(one: Said, other: Said, rules: Likeness) -> bool:
         return bool(mine) and 100 * len(mine & theirs) >= rules.overlap_percent * len(mine | theirs)
     if not rules.numbers_contradict or not one.numbers or not other.numbers:
         return False
-    return bool(one.subject) and one.subject == other.subject and one.numbers != other.numbers
+    mine, theirs = Counter(one.numbers), Counter(other.numbers)
+    one_apart = (mine - theirs).total() == (theirs - mine).total() == 1  # two that differ speak of something else
+    return bool(one.subject) and one.subject == other.subject and one_apart

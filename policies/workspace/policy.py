@@ -27,7 +27,7 @@ class Likeness(PolicyPart):
     Attributes:
         overlap_percent: words shared of all words of both, negations left out, in hundredths.
         negations: words that turn a claim round.
-        numbers_contradict: whether the same words with other numbers contradict each other.
+        numbers_contradict: whether texts of the same words, one of whose numbers is another, contradict each other.
     """
 
     overlap_percent: Annotated[int, Field(ge=1, le=100)]

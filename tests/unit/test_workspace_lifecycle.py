@@ -329,6 +329,8 @@ AGAINST = [
     ("The cache can't be shared between workers", "The cache cannot be shared between workers", False),
     ("Retries are capped at 3", "Retries are capped at 4", True),
     ("Retries are capped at 3", "Retries are capped at 3", False),
+    ("Retries are capped at 3 after 20 seconds", "Retries are capped at 4 after 20 seconds", True),
+    ("Step 1 of the build writes file 1", "Step 2 of the build writes file 2", False),
     ("The queue is never not drained", "The queue is drained", False),
     ("The cache is shared", "The parser never reads the configuration twice", False),
 ]
