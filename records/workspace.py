@@ -18,7 +18,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from records.base import Kind, Record
 from records.fields import Digest, Metric, Name, Text
@@ -34,6 +34,16 @@ RelativePath = Annotated[Text, StringConstraints(min_length=1, max_length=4_096)
 Revision = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 """A whole commit id of git, by SHA-1 or SHA-256."""
 Ordinal = Annotated[int, Field(ge=1, le=2**53 - 1)]
+
+
+def _check_share(text: str) -> str:
+    if not 0 <= float(text) <= 1:
+        raise ValueError("it is a number from 0 to 1")
+    return text
+
+
+Share = Annotated[Metric, AfterValidator(_check_share)]
+"""A number from 0 to 1."""
 
 
 class Trust(StrEnum):
@@ -224,14 +234,12 @@ class WorkspaceClaim(Record, kind=Kind(noun="workspace-claim", table="workspace_
     trust: Trust
     status: ClaimStatus
     source: ClaimSource
-    confidence: Metric
+    confidence: Share
     predicates: Annotated[tuple[Predicate, ...], Field(max_length=64)]
     certificate: EvidenceCertificate
 
     @model_validator(mode="after")
-    def _in_range(self) -> Self:
-        if not 0 <= float(self.confidence) <= 1:
-            raise ValueError("confidence is a number from 0 to 1")
+    def _each_once(self) -> Self:
         if len(set(self.predicates)) != len(self.predicates):
             raise ValueError("a predicate is given once")
         return self

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from records.errors import VrmError
+    from vrm.claims import ClaimAnswer, ClaimQuestion
     from vrm.client import Answer, Memory, Question, connect
     from vrm.references import ReferenceAnswer, ReferenceQuestion
 
-__all__ = ["Answer", "Memory", "Question", "ReferenceAnswer", "ReferenceQuestion", "VrmError", "connect"]
+__all__ = [
+    "Answer", "ClaimAnswer", "ClaimQuestion", "Memory", "Question", "ReferenceAnswer", "ReferenceQuestion", "VrmError",
+    "connect",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -21,6 +25,10 @@ def __getattr__(name: str) -> Any:
         from records.errors import VrmError  # noqa: PLC0415
 
         return VrmError
+    if name in {"ClaimAnswer", "ClaimQuestion"}:
+        from vrm import claims  # noqa: PLC0415
+
+        return getattr(claims, name)
     if name in {"ReferenceAnswer", "ReferenceQuestion"}:
         from vrm import references  # noqa: PLC0415
 

@@ -2,11 +2,11 @@
 
 Rules kept here:
 
-- production shows what it shows for certain: a claim that was shown has propensity 1, a withheld one 0. So the weight of
-  a trial under the shadow policy is 1 where it would have shown the same claims, and 0 where it would have withheld one;
-  the self-normalised mean over the former is all that receipts can tell (Swaminathan and Joachims, "The self-normalized
-  estimator for counterfactual learning", NIPS 2015). What it would have withheld has no counterfactual, and no estimate
-  says otherwise (reference: defect 5);
+- production shows what it shows for certain: a claim that was shown has propensity 1, a withheld one 0. So the weight
+  of a trial under the shadow policy is 1 where it would have shown the same claims, and 0 where it would have withheld
+  one; the self-normalised mean over the former is all that receipts can tell (Swaminathan and Joachims, "The
+  self-normalized estimator for counterfactual learning", NIPS 2015). What it would have withheld has no counterfactual,
+  and no estimate says otherwise (reference: defect 5);
 - every figure has its denominator and an interval: tasks are resampled as wholes (BCa bootstrap), shares have the exact
   interval of Clopper and Pearson. A gate is judged by the unfavourable end;
 - a gate without data is not passed. Nothing is activated by anything here.
@@ -248,9 +248,7 @@ def _safety(lessons: Sequence[Lesson], standing: Standing, rule: GateRule) -> Ga
     }
     figures = {
         "shown_not_durable": share(standing.not_durable, standing.shown, rule, 0.0),
-        "stale_facts_refused": Figure(
-            standing.refused, None, None, standing.refused, standing.refused + standing.shown
-        ),
+        "stale_facts_refused": share(standing.refused, standing.refused + standing.shown, rule),
         "unauthorised_side_effects": effects,
     }
     return _gate("stale rejection, quarantine and permissions do not regress", found, figures)

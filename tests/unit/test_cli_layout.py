@@ -69,6 +69,7 @@ def test_a_title_is_text_not_markup() -> None:
         ("audit",),
         ("evaluate",),
         ("reference",),
+        ("claims",),
     ],
 )
 def test_help_cuts_no_line_short_at_80_columns(group: tuple[str, ...]) -> None:

@@ -109,7 +109,7 @@ def test_no_number_of_good_receipts_opens_the_first_gate() -> None:
     found = [lesson(task, trial) for task in range(40) for trial in range(3)]
     told = report(found, SOUND, POLICY)
     assert told.estimate["success_difference"].value == 0
-    assert [gate.passed for gate in told.gates][0] is False
+    assert not told.gates[0].passed
     assert not told.passed
     assert told.as_json()["activates"].startswith("nothing")
 

@@ -8,6 +8,7 @@ from vrm.cli import (
     audit,
     bench,
     chaos,
+    claims,
     distil,
     erase,
     evaluate,
@@ -70,6 +71,7 @@ app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(procedures.app, name="procedures")
 app.add_typer(runs.app, name="runs")
 app.add_typer(reference.app, name="reference")
+app.add_typer(claims.app, name="claims")
 app.add_typer(bench.app, name="bench")
 app.add_typer(audit.app, name="audit")
 app.add_typer(evaluate.app, name="evaluate")
