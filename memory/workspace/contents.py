@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from memory.workspace.place import CheckRefused
+from memory.workspace.place import CheckRefused, OpenFile
 from records.workspace import PredicateOutcome
 from store.recent import Recent
 
@@ -76,14 +76,14 @@ class Digests:
         self.hashed = 0
         self.reused = 0
 
-    def digest(self, file: int, limits: Limits) -> str:
+    def digest(self, file: OpenFile, limits: Limits) -> str:
         """Return the SHA-256 of an open file.
 
         Raises:
             CheckRefused: it is too large, takes too long, or changes meanwhile.
             OSError: it cannot be read.
         """
-        found = os.fstat(file)
+        found = file.found
         key, seal, now = (found.st_dev, found.st_ino), _seal(found, self._step), self._clock()
         known = self._known.get(key)
         if known is not None and known.seal != seal:
@@ -106,27 +106,29 @@ def _seal(found: os.stat_result, step: int = 1) -> _Seal:
     return _Seal(found.st_size, found.st_mtime_ns // step, found.st_ctime_ns // step)
 
 
-def blocks(file: int, limits: Limits, clock: Clock = time.monotonic) -> Iterator[bytes]:
+def blocks(file: OpenFile, limits: Limits, clock: Clock = time.monotonic) -> Iterator[bytes]:
     """Yield the bytes of an open file, from its beginning.
 
     Raises:
         CheckRefused: it is too large, takes too long, or changes meanwhile.
         OSError: it cannot be read.
     """
-    before, end, count = os.fstat(file), clock() + limits.seconds, 0
+    before, end, count = file.found, clock() + limits.seconds, 0
     if before.st_size > limits.bytes:
         raise CheckRefused(PredicateOutcome.TOO_LARGE)
-    while block := os.read(file, _BLOCK):
+    while block := os.read(file.descriptor, _BLOCK):
         count += len(block)
         if count > limits.bytes:
             raise CheckRefused(PredicateOutcome.TOO_LARGE)
         if clock() > end:
             raise CheckRefused(PredicateOutcome.TIMED_OUT)
         yield block
-    if _seal(os.fstat(file)) != _seal(before):
+        if count == before.st_size:
+            break  # had it grown, its size would be another one now
+    if _seal(os.fstat(file.descriptor)) != _seal(before):
         raise CheckRefused(PredicateOutcome.CHANGING)
 
 
-def whole(file: int, limits: Limits, clock: Clock = time.monotonic) -> bytes:
+def whole(file: OpenFile, limits: Limits, clock: Clock = time.monotonic) -> bytes:
     """Return the bytes of an open file; as `blocks`."""
     return b"".join(blocks(file, limits, clock))

@@ -91,7 +91,7 @@ def test_a_claim_is_added_promoted_found_and_goes_stale(stack: Stack, root: Path
     (root / "config.json").write_text('{"retry": {"limit": 5}, "a.b": 1}', encoding="utf-8")
     assert [event["reason"] for event in told(stack, "check", *here, code=1)] == ["predicate_failed"]
     text = run(stack, "show", claim, acts=False)
-    for word in ("locally", "promoted", "predicate_failed", "predicate 1 differs", "test-pass-7", "by-hand/1"):
+    for word in ("locally", "promoted", "predicate_failed", "predicate 2 differs", "test-pass-7", "by-hand/1"):
         assert (word in text) == (word != "locally"), word
     assert [event["reason"] for event in told(stack, "show", claim, acts=False)["events"]] == [
         "added", "promoted", "predicate_failed",

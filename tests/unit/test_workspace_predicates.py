@@ -357,11 +357,8 @@ class Hand:
 
 
 def digest_of(digests: Digests, path: Path) -> str:
-    file = os.open(path, os.O_RDONLY)
-    try:
+    with Workspace(path.parent) as workspace, workspace.opened(path.name) as file:
         return digests.digest(file, Limits(LIMITS.max_bytes, 1e9))
-    finally:
-        os.close(file)
 
 
 def test_a_digest_is_remembered_once_its_file_was_seen_unchanged_for_long_enough(tmp_path: Path) -> None:
@@ -461,6 +458,33 @@ def test_a_pass_reads_each_file_once_and_a_failure_is_its_own_claims(root: Path)
     with Workspace(root) as workspace:
         told = [(each.ordinal, each.outcome) for each in Checker(workspace, LIMITS).findings(both)]
     assert told == [(2, O.MISSING), (3, O.DIFFERS)]
+
+
+def test_a_folder_that_is_swapped_between_two_checks_of_a_pass_leads_nowhere(root: Path) -> None:
+    outside = root.parent / "elsewhere"
+    outside.mkdir()
+    (outside / "code.py").write_bytes(SECRET)
+    (outside / "other.py").write_bytes(SECRET)
+    with Workspace(root) as workspace:
+        checker = Checker(workspace, LIMITS)
+        assert checker.check(file_hash("src/deep/code.py", b"print(1)\n")) is O.HOLDS
+        (root / "src" / "deep").rename(root / "moved")
+        (root / "src" / "deep").symlink_to(outside)
+        assert checker.check(file_hash("src/deep/other.py")) is O.MISSING
+    assert check(root, file_hash("src/deep/other.py")) is O.OUTSIDE
+
+
+def test_more_folders_than_stay_open_are_walked_again(root: Path) -> None:
+    paths = [f"d{number}/e{number}/f" for number in range(100)]
+    for path in paths:
+        (root / path).parent.mkdir(parents=True)
+        (root / path).write_bytes(path.encode())
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with Workspace(root) as workspace:
+        checker = Checker(workspace, LIMITS)
+        assert {checker.check(file_hash(path, path.encode())) for path in paths} == {O.HOLDS}
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before + 66
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_nothing_is_written_and_no_descriptor_is_left(root: Path) -> None:
