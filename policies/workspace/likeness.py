@@ -72,6 +72,6 @@ def contradicts(one: Said, other: Said, rules: Likeness) -> bool:
         return bool(mine) and 100 * len(mine & theirs) >= rules.overlap_percent * len(mine | theirs)
     if not rules.numbers_contradict or not one.numbers or not other.numbers:
         return False
-    mine, theirs = Counter(one.numbers), Counter(other.numbers)
-    one_apart = (mine - theirs).total() == (theirs - mine).total() == 1  # two that differ speak of something else
+    own, others = Counter(one.numbers), Counter(other.numbers)
+    one_apart = (own - others).total() == (others - own).total() == 1  # two that differ speak of something else
     return bool(one.subject) and one.subject == other.subject and one_apart

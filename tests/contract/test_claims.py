@@ -43,7 +43,7 @@ from tests.support.workspace_samples import (
 
 POLICY = workspace_policy()
 NOT = "Retries of the client are not capped at 3"
-DURABLE = {"source": ClaimSource.DETERMINISTIC}
+DURABLE: dict[str, Any] = {"source": ClaimSource.DETERMINISTIC}
 
 
 def append(writer: Writer, transition: Transition, *records: Record, key: str = "") -> AppendReceipt | VrmError:
@@ -53,7 +53,9 @@ def append(writer: Writer, transition: Transition, *records: Record, key: str = 
 
 def planned(writer: Writer, claim: WorkspaceClaim, **more: Any) -> Added:
     board = board_of(writer.store, writer.namespace, claim.workspace)
-    return expect(Added, add(Newcomer(claim, **more), board, POLICY, terms, NOW))
+    done = add(Newcomer(claim, **more), board, POLICY, terms, NOW)
+    assert isinstance(done, Added), done
+    return done
 
 
 def added(writer: Writer, text: str = TEXT, **changes: Any) -> WorkspaceClaim:

@@ -492,8 +492,10 @@ def test_nothing_is_written_and_no_descriptor_is_left(root: Path) -> None:
         return sorted((str(each), each.lstat().st_mtime_ns) for each in root.rglob("*"))
 
     before, open_files = state(), len(list(Path("/proc/self/fd").iterdir()))
-    predicates = [file_hash("src/deep/code.py"), file_hash("src/x/y"), file_hash("src"), GitRevision(revision=ONE),
-                  ConfigValue(path="src/deep/code.py", key=("a",), sha256=digest("x"))]  # fmt: skip
+    predicates: list[Predicate] = [
+        file_hash("src/deep/code.py"), file_hash("src/x/y"), file_hash("src"), GitRevision(revision=ONE),
+        ConfigValue(path="src/deep/code.py", key=("a",), sha256=digest("x")),
+    ]  # fmt: skip
     for _ in range(20):
         for each in predicates:
             check(root, each)

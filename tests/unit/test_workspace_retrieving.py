@@ -69,7 +69,7 @@ class Code:
     def add(self, text: str, *, file: str | None = None, **changes: Any) -> WorkspaceClaim:
         """Add a claim that starts durable unless something else is said; `file` is written, and its hash claimed."""
         self.number += 1
-        predicates = ()
+        predicates: tuple[FileHash, ...] = ()
         if file is not None:
             data = f"{file} {self.number}".encode()
             (self.root / file).write_bytes(data)
