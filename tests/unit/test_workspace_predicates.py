@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import json
 import os
 import socket
-import subprocess
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memory.workspace.contents import Digests, Limits
-from memory.workspace.place import CheckRefused, Workspace
+from memory.workspace.contents import Digests
+from memory.workspace.place import Workspace
 from memory.workspace.predicates import Checker, value_digest
-from policies.workspace.recall import claim_recall_policy
 from records.errors import InvalidInputError
 from records.workspace import ConfigValue, FileHash, GitRevision, Predicate, PredicateOutcome
 from tests.support.trials import digest
+from tests.support.workspace_files import LIMITS, ONE, SECRET, check, file_hash, make_root, sha
 from tests.support.workspace_samples import make_claim
 
-LIMITS = claim_recall_policy().predicates
-SECRET = b"the secret outside"
 O = PredicateOutcome  # noqa: E741  # the table below is read by column
-
-
-def sha(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def check(root: Path, predicate: Predicate, **more: Any) -> PredicateOutcome:
-    with Workspace(root) as workspace:
-        return Checker(workspace, more.pop("limits", LIMITS), **more).check(predicate)
-
-
-def file_hash(path: str, data: bytes = SECRET) -> FileHash:
-    return FileHash(path=path, sha256=sha(data))
 
 
 def unchecked(path: str) -> FileHash:
@@ -50,11 +32,7 @@ def unchecked(path: str) -> FileHash:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / "secret").write_bytes(SECRET)
-    made = tmp_path / "app"
-    (made / "src" / "deep").mkdir(parents=True)
-    (made / "src" / "deep" / "code.py").write_bytes(b"print(1)\n")
-    return made
+    return make_root(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -240,208 +218,6 @@ def test_what_is_no_strict_json_fails(root: Path, data: bytes) -> None:
 def test_true_is_not_one(root: Path) -> None:
     (root / "config.json").write_text('{"a": true}', encoding="utf-8")
     assert check(root, ConfigValue(path="config.json", key=("a",), sha256=value_digest(1))) is O.DIFFERS
-
-
-# -- git
-
-
-ONE, TWO = "1" * 40, "2" * 40
-REVISIONS: dict[str, tuple[dict[str, str], PredicateOutcome]] = {
-    "detached": ({"HEAD": f"{ONE}\n"}, O.HOLDS),
-    "branch": ({"HEAD": "ref: refs/heads/main\n", "refs/heads/main": f"{ONE}\n"}, O.HOLDS),
-    "packed": ({"HEAD": "ref: refs/heads/main\n", "packed-refs": f"# peeled\n{ONE} refs/heads/main\n"}, O.HOLDS),
-    "loose before packed": (
-        {"HEAD": "ref: refs/heads/main\n", "refs/heads/main": f"{ONE}\n", "packed-refs": f"{TWO} refs/heads/main\n"},
-        O.HOLDS,
-    ),
-    "symbolic": (
-        {"HEAD": "ref: refs/heads/a\n", "refs/heads/a": "ref: refs/heads/b\n", "refs/heads/b": f"{ONE}\n"},
-        O.HOLDS,
-    ),
-    "other": ({"HEAD": f"{TWO}\n"}, O.DIFFERS),
-    "unborn": ({"HEAD": "ref: refs/heads/main\n"}, O.NO_REVISION),
-    "loop": ({"HEAD": "ref: refs/heads/a\n", "refs/heads/a": "ref: refs/heads/a\n"}, O.NO_REVISION),
-    "escape": ({"HEAD": "ref: refs/../../../secret\n"}, O.NO_REVISION),
-    "no reference": ({"HEAD": "ref: config\n", "config": f"{ONE}\n"}, O.NO_REVISION),
-    "another form": ({"HEAD": "ref: refs/heads/.invalid\n", "reftable/tables.list": "x\n"}, O.NO_REVISION),
-    "nonsense": ({"HEAD": "\x00\udcff\n".encode("utf-8", "replace").decode()}, O.NO_REVISION),
-    "empty": ({"HEAD": ""}, O.NO_REVISION),
-    "short": ({"HEAD": ONE[:12]}, O.NO_REVISION),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REVISIONS)
-def test_head_is_read_from_the_files_of_a_repository(root: Path, case: str) -> None:
-    files, outcome = REVISIONS[case]
-    for name, text in files.items():
-        path = root / ".git" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert check(root, GitRevision(revision=ONE)) is outcome
-
-
-def test_a_folder_without_a_repository_has_no_revision(root: Path) -> None:
-    (root.parent / ".git").mkdir()
-    (root.parent / ".git" / "HEAD").write_text(f"{ONE}\n", encoding="utf-8")
-    assert check(root, GitRevision(revision=ONE)) is O.NO_REVISION, "that of a folder above is another workspace's"
-    (root / ".git").write_text(f"gitdir: {root.parent / '.git'}\n", encoding="utf-8")
-    assert check(root, GitRevision(revision=ONE)) is O.NO_REVISION
-    (root / ".git").unlink()
-    (root / ".git").symlink_to(root.parent / ".git")
-    assert check(root, GitRevision(revision=ONE)) is O.OUTSIDE
-
-
-@pytest.fixture
-def git(root: Path) -> Callable[..., str]:
-    """Run git in the workspace, apart from any configuration of this machine."""
-    who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@x", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@x"}
-    apart = {"PATH": os.environ["PATH"], "HOME": str(root.parent), "GIT_CONFIG_NOSYSTEM": "1", **who}
-
-    def run(*arguments: str) -> str:
-        command = ["git", "-C", str(root), *arguments]
-        return subprocess.run(command, capture_output=True, check=True, text=True, env=apart).stdout.strip()
-
-    run("init", "--quiet", "--initial-branch", "main")
-    return run
-
-
-def test_head_is_what_git_says_at_every_step(root: Path, git: Callable[..., str]) -> None:
-    assert check(root, GitRevision(revision=ONE)) is O.NO_REVISION, "nothing is committed yet"
-    git("add", ".")
-    git("commit", "--quiet", "-m", "one")
-    first = GitRevision(revision=git("rev-parse", "HEAD"))
-    assert check(root, first) is O.HOLDS
-    git("pack-refs", "--all", "--prune")
-    assert not (root / ".git" / "refs" / "heads" / "main").exists()
-    assert check(root, first) is O.HOLDS
-    git("commit", "--quiet", "--allow-empty", "-m", "two")
-    assert check(root, first) is O.DIFFERS
-    assert check(root, GitRevision(revision=git("rev-parse", "HEAD"))) is O.HOLDS
-    git("checkout", "--quiet", "--detach", first.revision)
-    assert check(root, first) is O.HOLDS
-
-
-def test_no_program_of_a_repository_runs(root: Path, git: Callable[..., str]) -> None:
-    """Everything that git would start by itself writes a mark; git itself is shown to start some of it."""
-    mark, script = root.parent / "ran", root.parent / "script"
-    script.write_text(f"#!/bin/sh\necho ran >> {mark}\n", encoding="utf-8")
-    script.chmod(0o755)
-    git("add", ".")
-    git("commit", "--quiet", "-m", "one")
-    revision = git("rev-parse", "HEAD")
-    for name in ("core.fsmonitor", "core.pager", "core.sshCommand", "core.editor", "diff.external", "alias.rev-parse"):
-        git("config", name, str(script))
-    hooks = root / ".git" / "hooks"
-    hooks.mkdir(exist_ok=True)
-    for name in ("post-checkout", "post-index-change", "reference-transaction", "fsmonitor-watchman"):
-        (hooks / name).write_bytes(script.read_bytes())
-        (hooks / name).chmod(0o755)
-    mark.unlink(missing_ok=True)
-    assert check(root, GitRevision(revision=revision)) is O.HOLDS
-    assert not mark.exists()
-    git("status")
-    assert mark.exists(), "these settings do run something where git is asked"
-
-
-# -- remembered digests
-
-
-class Hand:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def digest_of(digests: Digests, path: Path) -> str:
-    with Workspace(path.parent) as workspace, workspace.opened(path.name) as file:
-        return digests.digest(file, Limits(LIMITS.max_bytes, 1e9))
-
-
-def test_a_digest_is_remembered_once_its_file_was_seen_unchanged_for_long_enough(tmp_path: Path) -> None:
-    path, hand = tmp_path / "file", Hand()
-    path.write_bytes(b"one")
-    digests = Digests(3, hand)
-    for moment, hashed, reused in ((100, 1, 0), (102.9, 2, 0), (103, 3, 0), (103, 3, 1), (9_000, 3, 2)):
-        hand.now = moment
-        assert digest_of(digests, path) == sha(b"one")
-        assert (digests.hashed, digests.reused) == (hashed, reused), moment
-    path.write_bytes(b"two")
-    assert digest_of(digests, path) == sha(b"two")
-    assert digests.hashed == 4
-
-
-def test_a_file_rewritten_within_one_step_of_the_clock_is_hashed_again(tmp_path: Path) -> None:
-    """Same size and inode, and times that a clock of an hour's step leaves as they were: every rewrite is seen."""
-    path, hand = tmp_path / "file", Hand()
-    path.write_bytes(b"0000")
-    digests = Digests(3, hand, step_ns=3_600 * 10**9)
-    for number in range(1, 50):
-        hand.now += 0.05
-        assert digest_of(digests, path) == sha(b"%04d" % (number - 1))
-        with path.open("r+b") as file:
-            file.write(b"%04d" % number)
-    assert digest_of(digests, path) == sha(b"0049")
-    assert digests.reused == 0
-
-
-def test_a_file_rewritten_as_fast_as_can_be_is_hashed_again(tmp_path: Path) -> None:
-    """As above by the clock of this file system, which may or may not step between two writes."""
-    path, digests = tmp_path / "file", Digests(3)
-    path.write_bytes(b"0000")
-    for number in range(1, 200):
-        assert digest_of(digests, path) == sha(b"%04d" % (number - 1))
-        with path.open("r+b") as file:
-            file.write(b"%04d" % number)
-    assert digest_of(digests, path) == sha(b"0199")
-    assert digests.reused == 0
-
-
-def test_times_that_are_set_back_hide_nothing(tmp_path: Path) -> None:
-    path, hand = tmp_path / "file", Hand()
-    path.write_bytes(b"one")
-    digests, before = Digests(3, hand), path.stat()
-    for moment in (100, 110, 120):
-        hand.now = moment
-        digest_of(digests, path)
-    assert digests.reused == 1
-    path.write_bytes(b"two")
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert path.stat().st_mtime_ns == before.st_mtime_ns
-    assert digest_of(digests, path) == sha(b"two")
-
-
-def test_another_file_at_the_same_place_is_another_file(tmp_path: Path) -> None:
-    path, hand = tmp_path / "file", Hand()
-    path.write_bytes(b"one")
-    (tmp_path / "next").write_bytes(b"two")
-    digests = Digests(3, hand)
-    for moment in (100, 110):
-        hand.now = moment
-        digest_of(digests, path)
-    (tmp_path / "next").rename(path)
-    assert digest_of(digests, path) == sha(b"two")
-
-
-def test_a_file_that_grows_while_it_is_read_is_changing(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(b"x" * (3 << 20))
-    stat = itertools.count()
-
-    def clock() -> float:  # asked between two blocks
-        if next(stat) == 2:
-            with path.open("ab") as file:
-                file.write(b"more")
-        return 0.0
-
-    digests = Digests(0, clock)
-    with pytest.raises(CheckRefused) as caught:
-        digest_of(digests, path)
-    assert caught.value.outcome is O.CHANGING
-    assert digests.hashed == 0
 
 
 def test_a_pass_reads_each_file_once_and_a_failure_is_its_own_claims(root: Path) -> None:
