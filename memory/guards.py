@@ -16,6 +16,7 @@ from memory.lineage.guards import guard_lineage
 from memory.reference.guards import guard_references
 from memory.retention import check_input, revoked
 from memory.work_guards import guard_abandon, guard_completion, guard_enqueue, guard_give_up, guard_receipt, rests_on
+from memory.workspace.guards import guard_claims, guard_receipts, guard_traces
 from policies.bundles import NotABundle, cross_validate
 from policies.lifecycle_policy import LifecycleFact, LifecycleHead, advance
 from policies.manipulation import manipulation_check
@@ -273,5 +274,8 @@ GUARDS: Final[dict[Transition, Guard]] = {
     Transition.FREEZE_REFERENCES: guard_references,
     Transition.ADD_NODE_REPORT: guard_lineage,
     Transition.ADD_LINEAGE_ENTRY: guard_lineage,
+    Transition.APPEND_CLAIMS: guard_claims,
+    Transition.TRACE_CLAIMS: guard_traces,
+    Transition.RECEIPT_CLAIMS: guard_receipts,
 }
 """The guard of each flow that needs one."""

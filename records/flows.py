@@ -46,6 +46,9 @@ class Transition(StrEnum):
     FREEZE_REFERENCES = "FREEZE_REFERENCES"
     ADD_NODE_REPORT = "ADD_NODE_REPORT"
     ADD_LINEAGE_ENTRY = "ADD_LINEAGE_ENTRY"
+    APPEND_CLAIMS = "APPEND_CLAIMS"
+    TRACE_CLAIMS = "TRACE_CLAIMS"
+    RECEIPT_CLAIMS = "RECEIPT_CLAIMS"
 
 
 class Authority(StrEnum):
@@ -276,6 +279,9 @@ _ROWS: Final = (
     _direct(Transition.FREEZE_REFERENCES, "reference-context"),
     _direct(Transition.ADD_NODE_REPORT, "node-report"),
     _direct(Transition.ADD_LINEAGE_ENTRY, "lineage-entry"),
+    _direct(Transition.APPEND_CLAIMS, "claim-event", "workspace-claim"),
+    _direct(Transition.TRACE_CLAIMS, "claim-trace"),
+    _direct(Transition.RECEIPT_CLAIMS, "claim-receipt"),
 )
 
 FLOWS: Final[dict[Transition, Flow]] = {row.transition: row for row in _ROWS}

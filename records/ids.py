@@ -187,6 +187,22 @@ class LineageEntryId(Id, noun="lineage-entry"):
     """An entry of lineage memory."""
 
 
+class WorkspaceClaimId(Id, noun="workspace-claim"):
+    """A claim about a code base."""
+
+
+class ClaimEventId(Id, noun="claim-event"):
+    """A step of a workspace claim's lifecycle."""
+
+
+class ClaimTraceId(Id, noun="claim-trace"):
+    """What one retrieval of workspace claims did."""
+
+
+class ClaimReceiptId(Id, noun="claim-receipt"):
+    """What an environment found about one trial that a trace informed."""
+
+
 # -- nouns that records speak about
 
 

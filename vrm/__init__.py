@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from memory.lineage.retrieval import LineageQuestion
     from memory.lineage.working_context import WorkingQuestion
     from records.errors import VrmError
+    from vrm.claims import ClaimAnswer, ClaimQuestion
     from vrm.client import Answer, Memory, Question, connect
     from vrm.lineage import PaperQuestion
     from vrm.references import ReferenceAnswer, ReferenceQuestion
 
 __all__ = [
-    "Answer", "LineageQuestion", "Memory", "PaperQuestion", "Question", "ReferenceAnswer", "ReferenceQuestion",
-    "VrmError", "WorkingQuestion", "connect",
+    "Answer", "ClaimAnswer", "ClaimQuestion", "LineageQuestion", "Memory", "PaperQuestion", "Question",
+    "ReferenceAnswer", "ReferenceQuestion", "VrmError", "WorkingQuestion", "connect",
 ]  # fmt: skip
 
 
@@ -27,6 +28,10 @@ def __getattr__(name: str) -> Any:
         from records.errors import VrmError  # noqa: PLC0415
 
         return VrmError
+    if name in {"ClaimAnswer", "ClaimQuestion"}:
+        from vrm import claims  # noqa: PLC0415
+
+        return getattr(claims, name)
     if name in {"ReferenceAnswer", "ReferenceQuestion"}:
         from vrm import references  # noqa: PLC0415
 

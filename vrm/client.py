@@ -1,7 +1,8 @@
 """What `vrm.connect()` gives: read rules, ask for cards, from a script, a notebook or a Ray job.
 
-Rules kept here: nothing is written. A question is answered by the same retriever as a governed decision, against the
-newest Recall Input of the namespace, and comes back as cards with citations, an explicit nothing, or a typed block.
+Rules kept here: nothing is written, but the trace of a retrieval of workspace claims. A question is answered by the
+same retriever as a governed decision, against the newest Recall Input of the namespace, and comes back as cards with
+citations, an explicit nothing, or a typed block.
 Where a cluster runs its replicas answer; otherwise the model is loaded here, which takes some seconds once.
 """
 
@@ -20,6 +21,7 @@ from memory.recall.context import Recall
 from memory.recall.retriever import DecisionPointRetriever
 from memory.recall.validation import parse_request
 from memory.tokens import Tokenizer
+from memory.workspace.retrieving import ClaimRetriever
 from policies.catalog import InterventionCatalog, load_catalog
 from policies.planner import allowed_action_digest, current_settings, open_actions
 from policies.procedures.drafting import situation_of
@@ -27,7 +29,7 @@ from policies.procedures.policy import procedure_policy
 from policies.retrieval_policy import retrieval_policy, shipped_policies
 from records.canonical import domain_digest
 from records.decisions import AllowedTool, BlockedProposal, Card, DecisionContractView, DecisionIntent, RecallRequest
-from records.errors import AmbiguousIdError, NotFoundError
+from records.errors import AmbiguousIdError, NotFoundError, UnavailableError
 from records.evidence import EvaluationContract
 from records.fields import require_namespace
 from records.ids import ContractViewId, EvaluationTaskId, IntentId, RecallInputId, RunId, TaskScopeId
@@ -43,6 +45,7 @@ from records.values import (
     RecallRequirement,
 )
 from vrm.bootstrap import Stores, cluster_of, embedding, home_of, open_stores, owners
+from vrm.claims import ClaimAnswer, ClaimQuestion, answer_of, retrieve, retriever_of
 from vrm.domain import BUDGET_CLASS, CATALOG, MODEL_FAMILY
 from vrm.home import DEFAULT_NAMESPACE
 from vrm.lineage import Lineage
@@ -92,6 +95,7 @@ class Memory:
         self.stores = stores
         self.actors = actors
         self.namespace = namespace
+        self._claim_retrievers: dict[str, ClaimRetriever] = {}
 
     def __enter__(self) -> Self:
         """Return self."""
@@ -167,6 +171,22 @@ class Memory:
     def lineage(self, checkpoint: str | None = None) -> Lineage:
         """Return a checkpoint of lineage memory, or the only one, to read; none of it is evidence."""
         return Lineage(self.stores.ledger, self.stores.artifacts, self.namespace, lambda: self._embedder, checkpoint)
+
+    def claims(self, question: ClaimQuestion) -> ClaimAnswer:
+        """Return the durable claims about a code base that hold now, and leave the trace of it (docs/claims.md).
+
+        Raises:
+            InvalidInputError: words, budget or root are none.
+            IdentityConflictError: a claim moved meanwhile, or the occasion has another trace; ask again.
+            UnavailableError: no cluster runs, so the trace cannot be written; or the model cannot be used.
+        """
+        if self.actors is None:
+            raise UnavailableError("cluster", "none runs", "Start it: `vrm up`. A retrieval without a trace is none.")
+        if question.workspace not in self._claim_retrievers:
+            made = retriever_of(self.namespace, question.workspace, self._embedder)
+            self._claim_retrievers[question.workspace] = made
+        retriever = self._claim_retrievers[question.workspace]
+        return answer_of(retrieve(self.stores.ledger, self.actors.coordinator, retriever, question))
 
     @cached_property
     def _embedder(self) -> SentenceTransformerEmbedder:

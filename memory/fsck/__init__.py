@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from memory.fsck.artifacts import ArtifactCheck
 from memory.fsck.authorizations import RuntimeBefore
 from memory.fsck.case import Case, Progress
+from memory.fsck.claims import check_claims
 from memory.fsck.codes import Code
 from memory.fsck.decisions import DecisionCheck
 from memory.fsck.distillation import check_distillation
@@ -109,8 +110,8 @@ def _chosen(case: Case) -> list[str]:
 def _check_whole_namespace(case: Case, namespace: str, bytes_of: ArtifactCheck) -> None:
     checks = (
         check_proofs, check_memory, DecisionCheck().check, check_distillation, CommitCheck().check,
-        BundleCheck().check, check_snapshots, check_references, check_lineage, check_erasures,
-        bytes_of.check,
+        BundleCheck().check, check_snapshots, check_references, check_lineage, check_claims,
+        check_erasures, bytes_of.check,
     )  # fmt: skip
     check_namespace(case, namespace, checks)
     check_unused_receipts(case, namespace)

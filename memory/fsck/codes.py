@@ -61,6 +61,7 @@ class Code(StrEnum):
     INDEX_MISMATCH = "index_mismatch"
     REFERENCE_MISMATCH = "reference_mismatch"
     LINEAGE_MISMATCH = "lineage_mismatch"
+    CLAIM_MISMATCH = "claim_mismatch"
     OWNER_EPOCH = "owner_epoch"
     AUTHORIZATION_UNKNOWN = "authorization_unknown"
     AUTHORIZATION_MISMATCH = "authorization_mismatch"
@@ -87,7 +88,7 @@ _BY_FLOW: Final = frozenset(
         Code.QUEUED_INCOMPLETE, Code.WORK_ITEM_UNRECEIPTED, Code.COMPLETION_UNBOUND, Code.LINK_MISMATCH,
         Code.SNAPSHOT_MEMBER, Code.EVENT_RECORD, Code.BUNDLE_BROKEN, Code.PAYLOAD_ILLEGAL, Code.RECEIPT_ILLEGAL,
         Code.MEMORY_CHAIN, Code.OUTCOME_ILLEGAL, Code.ATTEMPT_LINK, Code.CAPTURE_MISMATCH, Code.ERASURE_MISMATCH,
-        Code.REFERENCE_MISMATCH, Code.LINEAGE_MISMATCH,
+        Code.REFERENCE_MISMATCH, Code.LINEAGE_MISMATCH, Code.CLAIM_MISMATCH,
     }
 )  # fmt: skip
 _BETWEEN_STORES: Final = frozenset(

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memory.index.artifact import IndexArtifact, IndexDocument, build_index
-from memory.index.embedding import NON_SEMANTIC, Embedder, TextKind, require_semantic
+from memory.index.embedding import NON_SEMANTIC, Embedder, require_semantic
 from memory.index.framing import pack, unpack
+from memory.index.known import KnownEmbedder, Vector
 from memory.reference.catalogue import StoredSource
 from records.canonical import digest_bytes, domain_digest
 from records.errors import IntegrityError, NotFoundError
@@ -31,9 +31,7 @@ from store.ledger.port import LedgerReader
 
 REFERENCE_INDEX: Final = "reference-index/1"
 _FORMAT: Final = "reference-vectors/1"
-_BLOCK: Final = 32
 
-Vector = NDArray[np.float32]
 Progress = Callable[[str, int, int], None]
 
 
@@ -44,41 +42,6 @@ class BuiltIndex:
     build: ReferenceIndexBuild
     data: bytes
     vectors: bytes
-
-
-class _Known:
-    """An embedder that is asked only for the vectors that nobody has yet."""
-
-    def __init__(self, embedder: Embedder, known: Mapping[str, Vector], progress: Progress) -> None:
-        self._embedder, self._progress = embedder, progress
-        self._vectors = dict(known)
-        self._used: set[str] = set()
-
-    @property
-    def vectors(self) -> dict[str, Vector]:
-        """The vectors that were asked for, by the digest of their text."""
-        return {digest: self._vectors[digest] for digest in self._used}
-
-    @property
-    def id(self) -> str:
-        return self._embedder.id
-
-    @property
-    def dimensions(self) -> int:
-        return self._embedder.dimensions
-
-    def embed(self, texts: Sequence[str], *, kind: TextKind = "passage") -> Vector:
-        digests = [digest_bytes(text.encode()) for text in texts]
-        self._used.update(digests)
-        missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in self._vectors}
-        names = list(missing)
-        for start in range(0, len(names), _BLOCK):
-            block = names[start : start + _BLOCK]
-            found = self._embedder.embed([missing[name] for name in block], kind=kind)
-            self._vectors |= dict(zip(block, found, strict=True))
-            self._progress("chunks embedded", start + len(block), len(names))
-        rows = [self._vectors[digest] for digest in digests]
-        return np.array(rows, dtype=np.float32).reshape(len(texts), self.dimensions)
 
 
 def members_of(sources: Sequence[StoredSource]) -> tuple[IndexedSource, ...]:
@@ -137,7 +100,7 @@ def build_references(
     """
     if not test_index:
         require_semantic(embedder.id)
-    knowing = _Known(embedder, known or {}, progress)
+    knowing = KnownEmbedder(embedder, known or {}, lambda done, total: progress("chunks embedded", done, total))
     documents = documents_of(sources, artifacts)
     search = build_index(documents, knowing)
     vectors = pack_vectors(search, knowing.vectors)

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 
+import records.claim_traces
 import records.conflicts
 import records.decisions
 import records.evidence
@@ -30,7 +31,8 @@ import records.outcomes
 import records.procedures
 import records.reference
 import records.retention
-import records.snapshots  # noqa: F401  # the imports fill the kind registry
+import records.snapshots
+import records.workspace  # noqa: F401  # the imports fill the kind registry
 from records.base import KINDS, Child, Kind, Record
 from records.fields import Digest
 from records.models import Id, Model

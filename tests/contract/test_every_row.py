@@ -153,6 +153,7 @@ def test_nothing_else_is_ever_written(transactions: list[list[Line]]) -> None:
 UNSEEN: Final = {
     "CLOSE_WORK_ITEM", "IMPORT_LEGACY", "BEGIN_ERASURE", "CLOSE_ERASURE", "ABANDON_ENQUEUE", "ADD_REFERENCE",
     "INDEX_REFERENCES", "FREEZE_REFERENCES", "ADD_NODE_REPORT", "ADD_LINEAGE_ENTRY",
+    "APPEND_CLAIMS", "TRACE_CLAIMS", "RECEIPT_CLAIMS",
 }  # fmt: skip
 """Rows of the registry that a campaign and two decisions have no use for; they differ in no step from their like."""
 

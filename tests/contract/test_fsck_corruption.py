@@ -16,7 +16,7 @@ from records.errors import NotFoundError
 from records.evidence import Observation
 from store.server import DatabaseUrls
 from tests.support.forging import Forgery
-from tests.support.fsck_damage import ERASURES, FORGERIES, LINEAGE, REFERENCES, ROWS, Forged, RowDamage
+from tests.support.fsck_damage import CLAIMS, ERASURES, FORGERIES, LINEAGE, REFERENCES, ROWS, Forged, RowDamage
 from tests.support.fsck_scene import Defenceless, Scene, defenceless, named, set_scene
 
 BYTES = frozenset({Code.ARTIFACT_MISSING, Code.ARTIFACT_CHANGED})
@@ -46,7 +46,7 @@ def bare(scene: Scene) -> Iterator[Defenceless]:
 
 def test_every_code_has_damage_that_brings_it_about() -> None:
     seeded = {damage.code for damage in ROWS} | {forged.code for forged in FORGERIES} | BYTES | {Code.LIFECYCLE_CHAIN}
-    assert seeded | ERASURES | REFERENCES | LINEAGE == set(Code)
+    assert seeded | ERASURES | REFERENCES | LINEAGE | CLAIMS == set(Code)
 
 
 @pytest.mark.parametrize("damage", ROWS, ids=[f"{place}-{damage.code}" for place, damage in enumerate(ROWS)])

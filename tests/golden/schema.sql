@@ -6,6 +6,15 @@ CREATE TABLE ledger.append_receipts (
 	receipt TEXT NOT NULL,
 	PRIMARY KEY (namespace, permit_key)
 );
+CREATE TABLE ledger.claim_traces (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	workspace TEXT NOT NULL,
+	task_id TEXT NOT NULL,
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id, namespace)
+);
 CREATE TABLE ledger.distillation_commit_conflicts (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
@@ -129,6 +138,14 @@ CREATE TABLE ledger.reference_sources (
 	payload TEXT NOT NULL,
 	PRIMARY KEY (id, namespace)
 );
+CREATE TABLE ledger.workspace_claims (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	workspace TEXT NOT NULL,
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id, namespace)
+);
 CREATE TABLE ledger.capture_operations (
 	id TEXT NOT NULL,
 	namespace TEXT NOT NULL,
@@ -139,6 +156,44 @@ CREATE TABLE ledger.capture_operations (
 	PRIMARY KEY (id, namespace),
 	CONSTRAINT capture_operations_one_namespace_operation_key UNIQUE (namespace, operation_key),
 	FOREIGN KEY(namespace, snapshot_id) REFERENCES ledger.evidence_snapshots (namespace, id)
+);
+CREATE TABLE ledger.claim_events (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	claim_id TEXT NOT NULL,
+	counterpart TEXT,
+	expected_prior TEXT NOT NULL,
+	workspace TEXT NOT NULL,
+	state TEXT NOT NULL CHECK (state IN ('probationary', 'durable', 'contested', 'stale', 'superseded', 'quarantined')),
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id, namespace),
+	CONSTRAINT claim_events_one_claim_id_expected_prior UNIQUE (claim_id, expected_prior),
+	FOREIGN KEY(namespace, claim_id) REFERENCES ledger.workspace_claims (namespace, id),
+	FOREIGN KEY(namespace, counterpart) REFERENCES ledger.workspace_claims (namespace, id)
+);
+CREATE TABLE ledger.claim_receipts (
+	id TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	position BIGINT NOT NULL CHECK (position > 0),
+	trace_id TEXT NOT NULL,
+	trial_id TEXT NOT NULL,
+	task_id TEXT NOT NULL,
+	payload TEXT NOT NULL,
+	PRIMARY KEY (id, namespace),
+	CONSTRAINT claim_receipts_one_trace_id_trial_id UNIQUE (trace_id, trial_id),
+	FOREIGN KEY(namespace, trace_id) REFERENCES ledger.claim_traces (namespace, id)
+);
+CREATE TABLE ledger.claim_trace_items (
+	parent_id TEXT NOT NULL,
+	ordinal BIGINT NOT NULL CHECK (ordinal > 0),
+	namespace TEXT NOT NULL,
+	claim_id TEXT NOT NULL,
+	reason TEXT NOT NULL CHECK (reason IN ('selected', 'quota', 'budget', 'limit')),
+	PRIMARY KEY (parent_id, ordinal),
+	CONSTRAINT claim_trace_items_one_claim_id UNIQUE (parent_id, claim_id),
+	FOREIGN KEY(namespace, parent_id) REFERENCES ledger.claim_traces (namespace, id),
+	FOREIGN KEY(namespace, claim_id) REFERENCES ledger.workspace_claims (namespace, id)
 );
 CREATE TABLE ledger.decision_contract_views (
 	id TEXT NOT NULL,
@@ -762,6 +817,8 @@ CREATE TABLE ledger.distillation_work_completions (
 	FOREIGN KEY(namespace, batch_id) REFERENCES ledger.distillation_batches (namespace, id),
 	FOREIGN KEY(namespace, report_id) REFERENCES ledger.distillation_reports (namespace, id)
 );
+CREATE INDEX claim_traces_by_task_id ON ledger.claim_traces (namespace, task_id);
+CREATE INDEX claim_traces_by_workspace ON ledger.claim_traces (namespace, workspace);
 CREATE INDEX distillation_commit_conflicts_by_reason ON ledger.distillation_commit_conflicts (namespace, reason);
 CREATE INDEX evaluation_contracts_by_name ON ledger.evaluation_contracts (namespace, name);
 CREATE UNIQUE INDEX ledger_commits_v1_one_id ON ledger.ledger_commits_v1 (id text_pattern_ops);
@@ -773,8 +830,17 @@ CREATE INDEX node_reports_by_checkpoint_id ON ledger.node_reports (namespace, ch
 CREATE INDEX node_reports_by_node_id ON ledger.node_reports (namespace, node_id);
 CREATE INDEX node_reports_by_parent_report_id ON ledger.node_reports (namespace, parent_report_id);
 CREATE INDEX node_reports_by_report_digest ON ledger.node_reports (namespace, report_digest);
+CREATE INDEX workspace_claims_by_workspace ON ledger.workspace_claims (namespace, workspace);
 CREATE INDEX capture_operations_by_operation_key ON ledger.capture_operations (namespace, operation_key);
 CREATE INDEX capture_operations_by_snapshot_id ON ledger.capture_operations (namespace, snapshot_id);
+CREATE INDEX claim_events_by_claim_id ON ledger.claim_events (namespace, claim_id);
+CREATE INDEX claim_events_by_counterpart ON ledger.claim_events (namespace, counterpart);
+CREATE INDEX claim_events_by_expected_prior ON ledger.claim_events (namespace, expected_prior);
+CREATE INDEX claim_events_by_state ON ledger.claim_events (namespace, state);
+CREATE INDEX claim_events_by_workspace ON ledger.claim_events (namespace, workspace);
+CREATE INDEX claim_receipts_by_task_id ON ledger.claim_receipts (namespace, task_id);
+CREATE INDEX claim_receipts_by_trace_id ON ledger.claim_receipts (namespace, trace_id);
+CREATE INDEX claim_receipts_by_trial_id ON ledger.claim_receipts (namespace, trial_id);
 CREATE INDEX decision_contract_views_by_contract_id ON ledger.decision_contract_views (namespace, contract_id);
 CREATE INDEX derived_memory_index_failures_by_evidence_snapshot_id ON ledger.derived_memory_index_failures (namespace, evidence_snapshot_id);
 CREATE INDEX derived_memory_index_failures_by_knowledge_snapshot_id ON ledger.derived_memory_index_failures (namespace, knowledge_snapshot_id);

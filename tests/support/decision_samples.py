@@ -85,6 +85,7 @@ from tests.support.samples import (
 )
 from tests.support.trials import BALANCED_ACCURACY, digest, make_contract, make_evidence, make_task
 from tests.support.variant_samples import further_samples, variant_samples
+from tests.support.workspace_samples import workspace_samples
 
 
 def sample_records(namespace: str = "test") -> dict[str, Record]:
@@ -102,6 +103,7 @@ def sample_records(namespace: str = "test") -> dict[str, Record]:
     known |= further_samples(common, known)
     known |= reference_samples(namespace)
     known |= lineage_samples(namespace)
+    known |= workspace_samples(namespace)
     return known
 
 

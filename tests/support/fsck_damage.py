@@ -24,6 +24,9 @@ REFERENCES: Final = frozenset({Code.REFERENCE_MISMATCH})
 LINEAGE: Final = frozenset({Code.LINEAGE_MISMATCH})
 """Codes about nodes of a search, which this world has none of (tests/contract/test_lineage.py)."""
 
+CLAIMS: Final = frozenset({Code.CLAIM_MISMATCH})
+"""Codes about workspace claims, which this world has none of (tests/contract/test_claims.py)."""
+
 
 @dataclass(frozen=True)
 class RowDamage:

@@ -70,6 +70,7 @@ def test_a_title_is_text_not_markup() -> None:
         ("evaluate",),
         ("reference",),
         ("lineage",),
+        ("claims",),
     ],
 )
 def test_help_cuts_no_line_short_at_80_columns(group: tuple[str, ...]) -> None:

@@ -14,17 +14,18 @@ from vrm.cli.app import app
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMANDS = ("up", "down", "run", "import", "distil", "knowledge", "recall", "status", "fsck", "gc", "recover", "erase",
             "migrate", "bench", "simulate", "chaos", "runs", "procedures", "evaluate", "audit", "trace",
-            "metrics", "reference", "lineage")  # fmt: skip
+            "metrics", "reference", "lineage", "claims")  # fmt: skip
 GROUPS = {
     "knowledge": ("list", "show", "history", "why-not", "plot"),
     "distil": ("", "status", "dead-letters", "retry"),
     "procedures": ("list", "show", "trial", "compile", "execute"),
-    "evaluate": ("writer", "retrieval", "ideation"),
+    "evaluate": ("writer", "retrieval", "ideation", "shadow"),
     "audit": ("keeps", "artifacts", "claims"),
     "runs": ("list", "show", "pause", "resume", "cancel", "fail", "budget"),
     "reference": ("add", "list", "show", "search", "context"),
     "lineage": ("add", "report-rerun", "promote", "why-not", "search", "working-context", "context", "prompt"),
-    "bench": ("ledger", "recall", "protocol", "distil"),
+    "claims": ("add", "list", "show", "check", "promote", "contest", "resolve", "withdraw", "search", "receipt"),
+    "bench": ("ledger", "recall", "protocol", "distil", "claims"),
     "import": ("table", "node-report", "ai-researcher", "phase3"),
 }
 
@@ -32,8 +33,8 @@ GROUPS = {
 def test_every_exported_name_is_there_and_none_other() -> None:
     assert vrm.__all__ == sorted(vrm.__all__)
     assert vrm.__all__ == [
-        "Answer", "LineageQuestion", "Memory", "PaperQuestion", "Question", "ReferenceAnswer", "ReferenceQuestion",
-        "VrmError", "WorkingQuestion", "connect",
+        "Answer", "ClaimAnswer", "ClaimQuestion", "LineageQuestion", "Memory", "PaperQuestion", "Question",
+        "ReferenceAnswer", "ReferenceQuestion", "VrmError", "WorkingQuestion", "connect",
     ]  # fmt: skip
     for name in vrm.__all__:
         assert getattr(vrm, name).__doc__

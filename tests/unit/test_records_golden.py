@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+import records.claim_traces
 import records.conflicts
 import records.decisions
 import records.evidence
@@ -21,7 +22,8 @@ import records.outcomes
 import records.procedures
 import records.reference
 import records.retention
-import records.snapshots  # noqa: F401  # the imports fill both registries
+import records.snapshots
+import records.workspace  # noqa: F401  # the imports fill both registries
 from records.base import KINDS, load_record
 from records.decisions import Card, RecallRequest
 from records.models import Id
@@ -40,6 +42,7 @@ OUTSIDE = {
     "no-commit-receipt": {"detail"},
     "distillation-commit-conflict": {"detail"},
     "memory-index-failure": {"detail"},
+    "claim-trace": {"latency_us"},
 }
 
 

@@ -9,6 +9,7 @@ from vrm.cli import (
     audit_claims,
     bench,
     chaos,
+    claims,
     distil,
     erase,
     evaluate,
@@ -75,6 +76,7 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(reference.app, name="reference")
 lineage_reading.attach(lineage.app)
 app.add_typer(lineage.app, name="lineage")
+app.add_typer(claims.app, name="claims")
 app.add_typer(bench.app, name="bench")
 audit.app.command("claims", short_help="Whether the numbers of a paper have a measured ground.")(audit_claims.claims)
 app.add_typer(audit.app, name="audit")

@@ -138,6 +138,26 @@ def distil(
     _show(lambda told: bench_distil(experiences, told), as_json=as_json, show=_print_distil)
 
 
+@app.command("claims", short_help="Measure the predicates of claims against hashing their files.")
+@command
+def claims(
+    claims: Annotated[int, typer.Option(min=1, help="Claims that are checked at one retrieval.")] = 10_000,
+    per_file: Annotated[int, typer.Option(min=1, help="Claims that name the same file.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Measure one pass over the predicates of many claims against hashing the files that they name.
+
+    \b
+    Examples:
+      vrm bench claims
+      vrm bench claims --per-file 5
+      vrm bench claims --json | tail -n 1 | jq .check_vs_hash
+    """  # noqa: D301  # as above
+    from evaluation.bench.claims import bench_claims  # noqa: PLC0415  # as above
+
+    _show(lambda told: bench_claims(claims, told, per_file), as_json=as_json)
+
+
 def _show(
     measure: Callable[[Told], dict[str, Any]],
     *,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from records.errors import InvalidInputError
+from vrm.cli.claims_outcomes import shadow
 from vrm.cli.ideation import ideation
 from vrm.cli.output import AsJson, command, console, progress, show_rows, show_title
 
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 
 
+app.command("shadow", short_help="Hold the shadow policy of claims against its gates.")(shadow)
 app.command("ideation", short_help="Search with memory and from a fresh start.")(ideation)
 
 

@@ -1,0 +1,160 @@
+"""Rewards, off-policy estimates and promotion gates, against figures that were worked out elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evaluation.shadow import evaluate_shadow, versions
+from memory.workspace.keeping import record_outcome
+from memory.workspace.retrieving import record_retrieval
+from policies.workspace.gates import NO_COUNTERFACTUAL, Standing, agrees, report
+from policies.workspace.reward import RewardRule, reward
+from policies.workspace.shadow import Lesson, fold, shadow_policy
+from records.claim_traces import Recommendation
+from records.workspace import ClaimSource
+from tests.support.workspace_samples import (
+    make_claim,
+    make_claim_event,
+    make_item,
+    make_outcome,
+    make_receipt,
+    make_trace,
+)
+from tests.unit.test_workspace_retrieving import RETRY, Code
+
+POLICY = shadow_policy()
+
+# The table of reference 3.3: passed, corrected, reverted, unauthorised, and the reward.
+REWARDS = [
+    (True, False, False, False, "1"), (True, True, False, False, "0.5"), (True, False, True, False, "0.25"),
+    (True, False, False, True, "-1"), (False, False, False, False, "-1"), (False, False, False, True, "-2"),
+    (True, True, True, False, "-0.25"), (False, True, True, True, "-2"), (True, True, True, True, "-2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("passed", "corrected", "reverted", "unauthorised", "expected"), REWARDS)
+def test_rewards_are_those_of_the_table(
+    *, passed: bool, corrected: bool, reverted: bool, unauthorised: bool, expected: str
+) -> None:
+    outcome = make_outcome(passed=passed, corrected=corrected, reverted=reverted, unauthorised_side_effect=unauthorised)
+    assert reward(outcome, POLICY.reward) == expected
+
+
+def test_an_unauthorised_side_effect_is_never_better_than_an_honest_failure() -> None:
+    worst = float(reward(make_outcome(passed=False), POLICY.reward))
+    for corrected, reverted, passed in itertools.product([True, False], repeat=3):
+        outcome = make_outcome(passed=passed, corrected=corrected, reverted=reverted, unauthorised_side_effect=True)
+        assert float(reward(outcome, POLICY.reward)) <= worst
+    with pytest.raises(ValueError, match="outweigh"):
+        RewardRule(**(POLICY.reward.as_json() | {"unauthorised_side_effect": "-1"}))
+
+
+def lesson(task: int, trial: int, *, agree: bool = True, **outcome: Any) -> Lesson:
+    claim = make_claim()
+    recommended = Recommendation.INJECT if agree else Recommendation.WITHHOLD
+    item = make_item(make_claim_event(claim), recommended=recommended)
+    trace = make_trace("test", item, occasion=f"{task}/{trial}", task_id=f"task-{task}")
+    return Lesson(make_receipt(trace, f"trial-{trial}", **outcome), trace, {str(claim.id): claim})
+
+
+SOUND = Standing(traces=8, replayed=8, shown=8, not_durable=0, refused=1, latencies_ms=(1.0, 2.0, 3.0, 4.0))
+
+
+def test_the_estimate_is_the_mean_over_the_trials_that_agree_and_says_what_it_cannot_tell() -> None:
+    """By hand: of eight trials six agree; their rewards are 1, 1, 1, -1, 1, -1, those of the others -1 and 1."""
+    outcomes = [(1, True), (1, True), (1, True), (0, True), (1, True), (0, True), (0, False), (1, False)]
+    found = [
+        lesson(place // 2, place, agree=agree, passed=bool(passed)) for place, (passed, agree) in enumerate(outcomes)
+    ]
+    told = report(found, SOUND, POLICY)
+    assert [agrees(each) for each in found] == [agree for _, agree in outcomes]
+    assert told.estimate["reward_where_it_agrees"].value == pytest.approx(2 / 6)
+    assert told.estimate["reward_of_production"].value == pytest.approx(2 / 8)
+    assert told.estimate["reward_difference"].value == pytest.approx(2 / 6 - 2 / 8)
+    assert told.estimate["success_where_it_agrees"].value == pytest.approx(4 / 6)
+    assert (told.estimate["would_withhold"].numerator, told.estimate["would_withhold"].denominator) == (2, 8)
+    assert NO_COUNTERFACTUAL in told.limits
+    assert NO_COUNTERFACTUAL in told.gates[0].reasons
+
+
+def test_a_share_has_the_exact_interval() -> None:
+    """Clopper and Pearson by the beta quantiles that define it, and the rule of three for none at all."""
+    found = [lesson(place, 0, unauthorised_side_effect=place < 2) for place in range(40)]
+    figure = report(found, SOUND, POLICY).gates[1].figures["unauthorised_side_effects"]
+    assert figure.low == pytest.approx(stats.beta.ppf(0.025, 2, 39))
+    assert figure.high == pytest.approx(stats.beta.ppf(0.975, 3, 38))
+    none = report([lesson(place, 0) for place in range(100)], SOUND, POLICY).gates[1]
+    assert none.figures["unauthorised_side_effects"].high == pytest.approx(1 - 0.025 ** (1 / 100))
+    assert not none.passed, "a hundred trials do not show that less than one in a hundred does harm"
+
+
+def test_the_interval_of_a_mean_is_that_of_a_plain_bootstrap_over_tasks() -> None:
+    chance = np.random.default_rng(5)
+    found = [lesson(task, trial, passed=bool(chance.random() < 0.7)) for task in range(40) for trial in range(3)]
+    figure = report(found, SOUND, POLICY).estimate["success_of_production"]
+    by_task = np.array([float(each.receipt.outcome.passed) for each in found]).reshape(40, 3).mean(axis=1)
+    draws = by_task[chance.integers(0, 40, (20_000, 40))].mean(axis=1)
+    assert figure.low == pytest.approx(np.quantile(draws, 0.025), abs=0.02)
+    assert figure.high == pytest.approx(np.quantile(draws, 0.975), abs=0.02)
+
+
+def test_no_number_of_good_receipts_opens_the_first_gate() -> None:
+    """Production never withholds what it selects, so agreeing everywhere is no difference, and nothing else is told."""
+    found = [lesson(task, trial) for task in range(40) for trial in range(3)]
+    told = report(found, SOUND, POLICY)
+    assert told.estimate["success_difference"].value == 0
+    assert not told.gates[0].passed
+    assert not told.passed
+    assert told.as_json()["activates"].startswith("nothing")
+
+
+def test_gates_without_data_are_not_passed() -> None:
+    told = report([], Standing(0, 0, 0, 0, 0, ()), POLICY)
+    assert not any(gate.passed for gate in told.gates)
+    assert all(gate.reasons for gate in told.gates)
+    assert told.estimate["reward_of_production"].value is None
+
+
+@pytest.mark.parametrize(
+    ("gate", "changes"),
+    [(1, {"not_durable": 1}), (3, {"replayed": 7}), (2, {"latencies_ms": (900.0, 1000.0, 1100.0)})],
+)
+def test_a_gate_is_closed_by_what_it_is_about(gate: int, changes: dict[str, Any]) -> None:
+    found = [lesson(task, trial) for task in range(130) for trial in range(3)]
+    good = report(found, SOUND, POLICY)
+    assert [each.passed for each in good.gates] == [False, True, True, True]
+    bad = {name: getattr(SOUND, name) for name in Standing.__slots__} | changes
+    passed = [each.passed for each in report(found, Standing(**bad), POLICY).gates]
+    assert passed == [False, *(place != gate for place in range(1, 4))]
+
+
+def test_a_workspace_is_evaluated_from_its_ledger(tmp_path: Path) -> None:
+    code = Code(tmp_path)
+    claim = code.add(RETRY, source=ClaimSource.DETERMINISTIC)
+    for place in range(6):
+        found = code.search("retries of the client", f"at-{place}")
+        record_retrieval(code.coordinator, found)
+        record_outcome(code.ports, found.trace, "trial", make_outcome(passed=place % 3 != 0), POLICY)
+    told = evaluate_shadow(code.ledger, "test", "app", POLICY)
+    assert (told.receipts, told.tasks) == (6, 1)
+    rolled = told.gates[3]
+    assert rolled.passed
+    assert (rolled.figures["versions_replayed"].numerator, rolled.figures["versions_replayed"].denominator) == (6, 6)
+    lessons = [
+        Lesson(receipt, trace, {str(claim.id): claim})
+        for receipt, trace in zip(
+            (each.load() for each in code.ledger.find("claim-receipt", "test")),
+            (each.load() for each in code.ledger.find("claim-trace", "test")),
+            strict=True,
+        )
+    ]
+    known = versions(lessons, POLICY)  # type: ignore[arg-type]  # records of these kinds
+    assert [version.version for version in known] == list(range(7))
+    assert fold(lessons[:4], POLICY).named(POLICY) == known[4], "fewer receipts are an earlier version"  # type: ignore[arg-type]  # as above
+    assert evaluate_shadow(code.ledger, "test", "site", POLICY).receipts == 0
