@@ -24,7 +24,6 @@ from policies.distillation_policy import DistillationPolicy
 from policies.modes import Lane
 from policies.retrieval_policy import retrieval_policy
 from policies.selection_policy import selection_policy
-from records.canonical import domain_digest
 from records.decisions import RecallContext
 from records.errors import InvalidInputError, NotFoundError, StaleError, VrmError
 from records.evidence import EvaluationContract
@@ -37,7 +36,7 @@ from records.states import Phase
 from records.values import PolicyIdentity
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.job import Job
-from vrm.mainjob.plan import arms, development_tasks
+from vrm.mainjob.plan import arms, development_tasks, sweep_body
 from vrm.mainjob.tabular import Setting
 
 SLOT = "sweep"
@@ -68,8 +67,7 @@ def sweep_settings(job: Job, catalog: InterventionCatalog, run_id: RunId) -> lis
 
 def sweep(job: Job, catalog: InterventionCatalog, contract: EvaluationContract) -> RunId:
     """Run the round's experiments and return the Run that owns them."""
-    specification = domain_digest("sweep-specification", [catalog.digest, list(job.round.seeds)])
-    body = job.round.run_body("sweep", specification)
+    body = sweep_body(job.round, catalog)
     job.admit([body], SLOT)
     Experiments(job, catalog, contract).run(sweep_settings(job, catalog, body.id), "Experiments: fits, evaluated apart")
     return body.id
