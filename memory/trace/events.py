@@ -83,7 +83,7 @@ EVENTS: Final[dict[str, EventKind]] = {
         9, ("experience", "verification", "kind", "valid", "violations", "metrics", "seconds")
     ),
     "outcome.attributed": EventKind(9, ("link", "outcome", "attempt", "experience", "config")),
-    "cost.stated": EventKind(9, ("component", "subject", "amount", "unit", "source", "items")),
+    "cost.stated": EventKind(9, ("statement", "component", "subject", "amount", "unit", "source", "items")),
     "append.refused": EventKind(0, ("no_commit", "transition", "authority", "reason")),
     LOST: EventKind(0, ("error",)),
 }  # fmt: skip

@@ -133,7 +133,7 @@ def test_what_is_no_name_is_withheld(text: str) -> None:
 
 def test_numbers_that_json_has_not_are_left_out() -> None:
     made = event("cost.stated", "space", component="retrieval", subject="x", amount=float("inf"), unit="seconds",
-                 source="s", items=float("nan"))  # fmt: skip
+                 source="s", statement="s", items=float("nan"))  # fmt: skip
     assert (made.fields["amount"], made.fields["items"]) == (None, None)
 
 
@@ -288,7 +288,7 @@ def test_vrm_o06_a_cost_is_told(tmp_path: Path) -> None:
         listening(heard.append),
         Meter(CostBook(tmp_path / "costs"), SPACE, lambda: NOW).measured(Component.RETRIEVAL, "recall-input") as spent,
     ):
-        spent.items = 2
+        spent.on = ["intent-1", "intent-2"]
     (made,) = heard
     assert made.name == "cost.stated"
     assert (made.fields["component"], made.fields["unit"], made.fields["items"]) == ("retrieval", "seconds", 2)

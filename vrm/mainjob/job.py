@@ -146,7 +146,7 @@ class Job:
             return ()
         with self.meter.measured(Component.RETRIEVAL, asked[0][1].recall_input_id) as spent:
             answers = self.owners.retrievers.propose(asked)
-            spent.items = len(answers)
+            spent.on = [intent.id for intent, _ in asked]
         return answers
 
     @cached_property

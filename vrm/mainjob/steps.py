@@ -171,7 +171,8 @@ class Sweep:
                 continue
             with job.meter.measured(Component.DISTILLATION, snapshot_id) as spent:
                 failures = job.campaigns.distil(snapshot_id, job.distillers, advance, group)
-                spent.items = len(group) - len(failures)
+                failed = {each.subject for each in failures}
+                spent.on = [item.id for item, _ in group if str(item.id) not in failed]
             if any(each.error.value == NoCommitReason.RETENTION_REVOKED for each in failures):
                 self._snapshots.pop(pinned.distillation)  # it holds what is denied by now
             self.buried |= job.dead_letters.bury(failures)
@@ -232,7 +233,7 @@ def recall_input(job: Job) -> RecallInputId:
         with job.meter.measured(Component.INDEX_BUILD, str(snapshot.id)) as spent:
             rules, data = _indexed(job, snapshot, build_index, MEMORY_INDEX)
             procedures, _ = _indexed(job, snapshot, build_procedure_index, PROCEDURE_INDEX)
-            spent.items = 2
+            spent.on = [rules.id, procedures.id]
         builds = [rules, *([procedures] if procedures.document_count else [])]
         for build in builds:
             job.append(Transition.INDEX_RECEIPT, index_key(build), build)
