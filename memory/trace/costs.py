@@ -169,7 +169,7 @@ class CostBook:
     def read(self, namespace: str | None = None) -> list[CostStatement]:
         """Return the statements of a namespace, or all, in the order in which they were made.
 
-        A line that is no statement, such as one that a full disk cut short, is left out; so is one that was read before.
+        A line that is no statement, such as one that a full disk cut short, is left out, and so is one read before.
         """
         try:
             lines = self.path.read_bytes().splitlines()
