@@ -55,6 +55,9 @@ EVENTS: Final[dict[str, EventKind]] = {
     "index.built": EventKind(5, ("snapshot", "model", "dimensions", "documents", "members", "vectors", "seconds")),
     "index.recorded": EventKind(5, ("index", "snapshot", "identity", "identity_digest", "semantic", "documents")),
     "index.failed": EventKind(5, ("failure", "snapshot", "identity", "reason")),
+    "references.indexed": EventKind(
+        5, ("index", "identity", "identity_digest", "semantic", "documents", "sources")
+    ),
     "recall.answered": EventKind(
         6,
         (

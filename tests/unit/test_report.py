@@ -261,7 +261,7 @@ def test_words() -> None:
 
 
 def test_the_arm_of_the_earlier_design_is_told_with_its_denominator(tmp_path: Path, facts: RoundFacts) -> None:
-    """By hand (`facts_world`): in effect at the end are 0.8 and 0.4; control has 0.7 and nothing, memory 0.75 and 0.4."""
+    """By hand (`facts_world`): in effect at the end are 0.8 and 0.4; control 0.7 and none, memory 0.75 and 0.4."""
     world = filled_world(tmp_path / "compared", COMPARED)
     with world.ledger.reading() as reader:
         compared = facts_of(reader, COMPARED, seconds={}, versions={})
