@@ -46,9 +46,9 @@ class Search:
     branches: dict[Branch, BranchResult]
 
 
-def ideation_report(searches: Sequence[Search], policy: IdeationPolicy, metric: str) -> dict[str, Any]:
-    """Return the report over one or more searches as JSON values."""
-    k, cap = policy.proposals, policy.dependence_cap / 1000
+def ideation_report(searches: Sequence[Search], policy: IdeationPolicy, cap: int, metric: str) -> dict[str, Any]:
+    """Return the report over one or more searches as JSON values; `cap` is in thousandths."""
+    k, most = policy.proposals, cap / 1000
     largest = max(dependence(each.branches[Branch.WITH_MEMORY].ideas, k) for each in searches)
     return {
         "policy": policy.identity.as_json(),
@@ -61,7 +61,7 @@ def ideation_report(searches: Sequence[Search], policy: IdeationPolicy, metric: 
             "coverage": _difference(searches, lambda result: coverage(result.ideas, k)),
             "quality": _difference(searches, lambda result: result.quality),
         },
-        "memory_dependence": {"cap": cap, "largest": largest, "within_cap": largest <= cap},
+        "memory_dependence": {"cap": most, "largest": largest, "within_cap": largest <= most},
         "claim": CLAIM,
         "rows": [_row(each, k) for each in searches],
     }

@@ -115,7 +115,7 @@ class _Space:
         covered = join(self._decided[run.id], [each for each in self._decisions if each.run_id == run.id])
         event = _ENDING[run.phase]
         facts = RunFacts.load(run.facts).model_copy(update={"coverage": covered})
-        ended = () if event is Event.COMPLETE else tuple(_with_run(each, event) for each in self._open(run))
+        ended = () if event is Event.COMPLETE else tuple(Move.of(each, event) for each in self._open(run))
         return _due(run, event, facts, ended)
 
     def _campaign(self, run: Subject) -> _Due:
@@ -142,16 +142,6 @@ def _ends(move: Move) -> bool:
 def _still_open(subject: Subject) -> StaleError:
     met = f"{subject.machine} {subject.id} {subject.phase}"
     return StaleError("run", met, "It is still open; close it before the Run ends.")
-
-
-def _with_run(activity: Subject, event: Event) -> Move:
-    return Move(
-        machine=Machine.ACTIVITY,
-        id=activity.id,
-        event=event,
-        generation=activity.generation,
-        fence=activity.fence,
-    )
 
 
 def _bound(command: Command, answers: dict[str, _Due | VrmError]) -> Command | VrmError:

@@ -93,8 +93,8 @@ def ending(run: Subject) -> Command:
     if run.phase not in ENDS:
         raise IllegalTransitionError("run.phase", run.phase.value, "Cancel or fail the Run before its closure ends it.")
     event = ENDS[run.phase]
-    move = Move(machine=Machine.RUN, id=run.id, event=event, generation=run.generation, fence=run.fence)
-    return Command(key=(Machine.RUN, run.id), key_phase=next_phase(Machine.RUN, run.phase, event), moves=(move,))
+    key_phase = next_phase(Machine.RUN, run.phase, event)
+    return Command(key=(Machine.RUN, run.id), key_phase=key_phase, moves=(Move.of(run, event),))
 
 
 def _comes_second(phase: Phase, event: ControlEvent) -> bool:
@@ -122,13 +122,4 @@ def _amended(budget: Sequence[BudgetLine], event: ControlEvent) -> tuple[BudgetL
 
 
 def _command(run: Subject, event: Event, facts: RunFacts) -> Command:
-    move = Move(
-        machine=Machine.RUN,
-        id=run.id,
-        event=event,
-        generation=run.generation,
-        fence=run.fence,
-        facts=facts.canonical.decode(),
-    )
-    seen = Require(machine=Machine.RUN, id=run.id, phase=run.phase, version=run.version)
-    return Command(requires=(seen,), moves=(move,))
+    return Command(requires=(Require.of(run),), moves=(Move.of(run, event, facts.canonical.decode()),))

@@ -5,7 +5,7 @@ Rules kept here:
 - the target is stored with the digest that the intent binds; an artifact is named by its own digest;
 - the erasure of a memory record ends the record's lifecycle in the same append, or names the event that did before;
 - the affected set holds every index build that rests on the target, each with the digest of its receipt, and the bytes
-  of every reference index and Reference Context that hold something of it;
+  of every reference index, Reference Context and prompt section that hold something of it;
 - a tombstone closes the open intent of its own incident, repeats it, and acknowledges exactly what was affected.
 
 That one target has one erasure, and one intent one tombstone, is kept by the tables.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from memory.guard_rules import Rules, first_broken, of, precondition, read, rejected
 from memory.material import material_of
-from memory.retention import affected_indexes, affected_references
+from memory.retention import affected_indexes, affected_references, affected_sections
 from records.appends import Append
 from records.base import Record
 from records.knowledge import EventType, LifecycleEvent
@@ -63,6 +63,8 @@ def _begins(reader: LedgerReader, intent: ErasureIntent, events: list[LifecycleE
     made = {digest for each in derived for digest in material_of(each)}
     listed_bytes = {part.sha256 for part in intent.affected_artifacts}
     yield made <= listed_bytes, "bytes made of the reference source are not listed as affected"
+    sections = affected_sections(reader, intent.namespace, intent.target_id)
+    yield listed_bytes.issuperset(sections), "a prompt section that shows something of it is not listed as affected"
 
 
 def _retracts(reader: LedgerReader, intent: ErasureIntent, events: list[LifecycleEvent]) -> Rules:

@@ -88,17 +88,7 @@ def opening(item: WorkItem, source_run: RunId) -> Command:
 
 def retirement(handoff: Subject) -> Command:
     """End the attempt that a handoff is at, whether its grant is resolved or not; whoever works on it is refused."""
-    return Command(
-        moves=(
-            Move(
-                machine=Machine.HANDOFF,
-                id=handoff.id,
-                event=Event.RETIRE_ATTEMPT,
-                generation=handoff.generation,
-                fence=handoff.fence,
-            ),
-        )
-    )
+    return Command(moves=(Move.of(handoff, Event.RETIRE_ATTEMPT),))
 
 
 def retired_attempts(runtime: RuntimeReader, authorizations: Iterable[Authorization]) -> frozenset[str]:
@@ -229,15 +219,7 @@ def closing(handoff: Subject | None, proof: StoreProof, digest: str, reader: Led
         raise IntegrityError("proof.frontier", proof.frontier, f"The Ledger stands at {now.frontier}.")
     if now.model_copy(update={"frontier": proof.frontier}) != proof:
         raise StaleError("proof", proof.proof, f"Asked again the Store says {now.proof}; publish that proof.")
-    move = Move(
-        machine=Machine.HANDOFF,
-        id=handoff.id,
-        event=event,
-        generation=handoff.generation,
-        fence=handoff.fence,
-        facts=canonical_bytes(facts | {"proof": digest}).decode(),
-    )
-    return Command(moves=(move,))
+    return Command(moves=(Move.of(handoff, event, canonical_bytes(facts | {"proof": digest}).decode()),))
 
 
 def _found(reader: LedgerReader, request: RecoveryRequest, model: type[R], **equal: str) -> list[R]:

@@ -139,12 +139,12 @@ def expiries(activities: Iterable[Subject], now: str) -> list[Command]:
 
 def expiry(activity: Subject) -> Command:
     """End an attempt, whether its deadline is over or its Run is."""
-    return Command(requires=(_seen(activity),), moves=(_move(activity, Event.EXPIRE, 0, _ended(activity)),))
+    return Command(requires=(Require.of(activity),), moves=(Move.of(activity, Event.EXPIRE, _ended(activity)),))
 
 
 def completion(run_id: RunId, activity: Subject | None = None) -> Command:
     """Complete a Run, and with it the Activity that is still running in it."""
-    running = [] if activity is None or activity.phase is not Phase.RUNNING else [_move(activity, Event.COMPLETE, 0)]
+    running = [] if activity is None or activity.phase is not Phase.RUNNING else [Move.of(activity, Event.COMPLETE)]
     move = Move(machine=Machine.RUN, id=run_id, event=Event.COMPLETE, generation=1, fence=1)
     return Command(key=(Machine.RUN, run_id), key_phase=Phase.COMPLETED, moves=(*running, move))
 
@@ -168,11 +168,11 @@ def _lease(activity: Subject, opening: Event | None, holder: str, now: str) -> C
     raised = 1 if opening is Event.EXPIRE else 0
     facts = _leased(activity, holder, now)
     return Command(
-        requires=(running(run_id), _seen(activity)),
+        requires=(running(run_id), Require.of(activity)),
         moves=(
-            *([] if opening is None else [_move(activity, opening, 0)]),
-            _move(activity, Event.LEASE, raised, facts),
-            _move(activity, Event.BEGIN, raised),
+            *([] if opening is None else [Move.of(activity, opening)]),
+            Move.of(activity, Event.LEASE, facts, raised=raised),
+            Move.of(activity, Event.BEGIN, raised=raised),
         ),
         charges=(Charge(run_id=run_id, resource=ATTEMPTS, amount=1),),
     )
@@ -184,7 +184,7 @@ def _renewal(activity: Subject, holder: str, now: str) -> Command | StaleError:
         met = "nobody's" if lease is None else f"of {lease.holder} until {lease.until}"
         return StaleError("activity.lease", met, f"{holder} holds {activity.id} no more at {now}; lease it again.")
     return Command(
-        requires=(_seen(activity),), moves=(_move(activity, Event.RENEW, 0, _leased(activity, holder, now)),)
+        requires=(Require.of(activity),), moves=(Move.of(activity, Event.RENEW, _leased(activity, holder, now)),)
     )
 
 
@@ -197,22 +197,7 @@ def _ended(activity: Subject) -> str:
     return ActivityFacts.load(activity.facts).model_copy(update={"lease": None}).canonical.decode()
 
 
-def _seen(activity: Subject) -> Require:
-    return Require(machine=Machine.ACTIVITY, id=activity.id, phase=activity.phase, version=activity.version)
-
-
 def _run_of(activity: Subject) -> RunId:
     if activity.run_id is None:
         raise ValueError(f"{activity.id} is of no Run")
     return activity.run_id
-
-
-def _move(subject: Subject, event: Event, raised: int, facts: str | None = None) -> Move:
-    return Move(
-        machine=Machine.ACTIVITY,
-        id=subject.id,
-        event=event,
-        generation=subject.generation + raised,
-        fence=subject.fence + raised,
-        facts=facts,
-    )

@@ -170,12 +170,12 @@ def release_decision(holding: Holding, ground: Ground, now: str) -> Command | Ke
     kept = _kept(holding, ground, now)
     if kept is not None or holding.reference is None:
         return kept or Kept.REFERENCE_GONE
-    witness = () if holding.elsewhere is None else (_require(holding.elsewhere),)
+    witness = () if holding.elsewhere is None else (Require.of(holding.elsewhere),)
     return Command(
         key=(Machine.HANDOFF, holding.handoff.id),
         key_phase=Phase.RELEASED,
         requires=witness,
-        moves=(_release(holding.handoff), _release(holding.reference)),
+        moves=(Move.of(holding.handoff, Event.RELEASE), Move.of(holding.reference, Event.RELEASE)),
     )
 
 
@@ -214,17 +214,3 @@ def _conditions(holding: Holding, ground: Ground, now: str) -> Iterator[tuple[bo
 
 def _has_ended(run: Subject | None) -> bool:
     return run is not None and run.phase in ends_of(Machine.RUN)
-
-
-def _require(subject: Subject) -> Require:
-    return Require(machine=subject.machine, id=subject.id, phase=subject.phase, version=subject.version)
-
-
-def _release(subject: Subject) -> Move:
-    return Move(
-        machine=subject.machine,
-        id=subject.id,
-        event=Event.RELEASE,
-        generation=subject.generation,
-        fence=subject.fence,
-    )

@@ -27,7 +27,8 @@ from policies.retention import check_retention
 from records.appends import Append, NamespaceHead
 from records.base import Record
 from records.canonical import parse_canonical
-from records.decisions import BlockedTarget, RetentionCheck
+from records.cards import EpisodicCard
+from records.decisions import BlockedTarget, RecallContext, RetentionCheck
 from records.ids import RecallInputId
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import LifecycleEvent, MemoryRelation
@@ -185,6 +186,30 @@ def affected_references(reader: LedgerReader, namespace: str, target_id: str) ->
                 case _:
                     pass
     return made
+
+
+def affected_sections(reader: LedgerReader, namespace: str, target_id: str) -> list[str]:
+    """Return the digests of the prompt sections that show something of a target, sorted.
+
+    A section holds what its cards say, so it rests on the rules, procedures and Experiences of its cards, and on
+    nothing else of the Recall Input that they were found in.
+    """
+    resting: dict[str, bool] = {}
+
+    def rests(name: str) -> bool:
+        if name not in resting:
+            resting[name] = target_id == name or target_id in reachable(reader, [name])
+        return resting[name]
+
+    contexts = (each.load() for each in reader.find(RecallContext.kind.noun, namespace))
+    shown = (each for each in contexts if isinstance(each, RecallContext))
+    return sorted({each.rendered_digest for each in shown if any(map(rests, _of_cards(each)))})
+
+
+def _of_cards(context: RecallContext) -> Iterator[str]:
+    for item in context.items:
+        card = item.card
+        yield str(card.experience_id if isinstance(card, EpisodicCard) else card.memory_id)
 
 
 def named(value: Any) -> Iterator[str]:

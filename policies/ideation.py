@@ -8,7 +8,8 @@ Pure. Rules kept here (specification 12; docs/adr/0072):
   its VALID ideas over the number of ideas that it was allowed (reference 1.3), so that an idea that fails covers
   nothing;
 - cards may steer the first ideas of the branch with memory, at most the capped share; after that it explores, whatever
-  they say. Dependence is the share of ideas that did follow from a card.
+  they say. Dependence is the share of ideas that did follow from a card. The cap is that of the Retrieval Policy's
+  profile for ideation, and stands nowhere else.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from pydantic import Field
 
 from policies.loading import Policy, packaged_policy
 from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, plan
+from policies.retrieval_policy import RetrievalPolicy
 from records.fields import Metric, Name
+from records.values import DecisionPoint
 
 
 class Branch(StrEnum):
@@ -37,18 +40,11 @@ class IdeationPolicy(Policy):
 
     Attributes:
         proposals: ideas of each branch.
-        dependence_cap: most of them that may follow from memory, in thousandths.
         level: of the intervals over searches, as a share.
     """
 
     proposals: Annotated[int, Field(ge=2, le=100)]
-    dependence_cap: Annotated[int, Field(ge=0, le=1000)]
     level: Metric
-
-    @property
-    def steerable(self) -> int:
-        """How many ideas of a branch cards may steer."""
-        return self.proposals * self.dependence_cap // 1000
 
 
 def ideation_policy(version: str = "1") -> IdeationPolicy:
@@ -75,6 +71,23 @@ class Idea:
     steered: bool
 
 
+def dependence_cap(policy: RetrievalPolicy) -> int:
+    """Return the largest share of ideas that may follow from a card, in thousandths.
+
+    Raises:
+        ValueError: the policy has no profile for ideation, or none that says how far it may lean on memory.
+    """
+    start = policy.require_profile(DecisionPoint.IDEATION).fresh_start
+    if start is None:
+        raise ValueError("the policy's profile for ideation has no fresh start")
+    return start.dependence_cap
+
+
+def steerable(proposals: int, cap: int) -> int:
+    """Return how many of so many ideas cards may steer under a cap in thousandths."""
+    return proposals * cap // 1000
+
+
 def coverage(ideas: Iterable[Idea], proposals: int) -> float:
     """Return the distinct families of valid ideas over the number of ideas that were allowed."""
     return len({idea.family for idea in ideas if idea.valid and idea.family is not None}) / proposals
@@ -85,8 +98,8 @@ def dependence(ideas: Iterable[Idea], proposals: int) -> float:
     return sum(idea.steered for idea in ideas) / proposals
 
 
-def propose(question: PlannerQuestion, planner: PlannerPolicy, policy: IdeationPolicy) -> PlannerAnswer:
-    """Return the planner's next idea: steered while the cap allows it, and explored from then on."""
-    free = question.decision_index >= policy.steerable
+def propose(question: PlannerQuestion, planner: PlannerPolicy, most: int) -> PlannerAnswer:
+    """Return the planner's next idea: steered while fewer than `most` could be, and explored from then on."""
+    free = question.decision_index >= most
     place = max(question.decision_index, planner.steered_decisions) if free else 0
     return plan(replace(question, decision_index=place), planner)

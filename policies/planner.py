@@ -142,7 +142,7 @@ def plan(question: PlannerQuestion, policy: PlannerPolicy) -> PlannerAnswer:
     advised = next((each for each in usable if each[1].action is ActionKind.RECOMMEND), None)
     chosen, adopted = _explore(order, usable) if advised is None else (_target(advised[1]), advised[0])
     return PlannerAnswer(
-        change=None if chosen is None else _change(question, chosen),
+        change=None if chosen is None else change_of(question, chosen),
         action=chosen,
         dispositions=tuple(
             _disposition(item, reasons[item.citation_id], chosen if item is adopted else None)
@@ -163,7 +163,7 @@ def answer_without_cards(
     taken = next((action for action in advised if action in order), None)
     chosen = taken or next((action for action in order if action not in avoided), None)
     return PlannerAnswer(
-        change=None if chosen is None else _change(question, chosen),
+        change=None if chosen is None else change_of(question, chosen),
         action=chosen,
         dispositions=(),
         steered=taken is not None or (bool(order) and chosen != order[0]),
@@ -216,7 +216,8 @@ def _disposition(item: ContextItem, objection: CardReason | None, adopted: Allow
     )
 
 
-def _change(question: PlannerQuestion, action: AllowedAction) -> Change:
+def change_of(question: PlannerQuestion, action: AllowedAction) -> Change:
+    """Return an action as a change of the configuration in effect."""
     knob = question.catalog.knobs[action.knob]
     value = next(item for item in knob.allowed if value_text(item) == action.value)
     return Change(action.knob, question.config[action.knob], value, knob.mechanism)

@@ -144,6 +144,18 @@ class Move(Model):
     fence: Count
     facts: Text | None = None
 
+    @classmethod
+    def of(cls, subject: Subject, event: Event, facts: str | None = None, *, raised: int = 0) -> Move:
+        """Return the move of a subject as it was read; `raised` is by how much a move before it raised the fence."""
+        return cls(
+            machine=subject.machine,
+            id=subject.id,
+            event=event,
+            generation=subject.generation + raised,
+            fence=subject.fence + raised,
+            facts=facts,
+        )
+
 
 class Require(Model):
     """Demand that a subject is in a phase, and at a version if one is given, without moving it."""
@@ -152,6 +164,11 @@ class Require(Model):
     id: Name
     phase: Phase
     version: Count | None = None
+
+    @classmethod
+    def of(cls, subject: Subject) -> Require:
+        """Demand that a subject is as it was read."""
+        return cls(machine=subject.machine, id=subject.id, phase=subject.phase, version=subject.version)
 
 
 class Command(Model):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from memory.index.embedding import Embedder
 from memory.recall.retriever import tokenizer_name
 from memory.reference.context import compose_references, require_rendering
-from memory.reference.search import open_references
+from memory.reference.search import ReferenceStatus, open_references
 from memory.tokens import Tokenizer
 from policies.references.policy import reference_policy
 from policies.references.rendering import QuotedCard
@@ -25,10 +25,12 @@ from store.ledger.port import OpenLedger
 class ReferenceAnswer:
     """What external sources say: quotations with source, place, version and licence.
 
+    `status` is `empty` where nothing is near enough to be quoted; then there are no quotes and `rendered` says so.
     `rendered` is the delimited section for a prompt, to stand beside the section of Evidence Cards and never inside it;
     `context_id` names the Reference Context that it would be frozen as, `dropped` counts what did not fit.
     """
 
+    status: ReferenceStatus
     quotes: tuple[QuotedCard, ...]
     rendered: str
     tokens: int
@@ -74,6 +76,7 @@ def consult(
     digest = question.research_context_digest or domain_digest("reference-question", [namespace, question.text])
     composed = compose_references(found, hits, question.text, digest, tokenizer.count, budget=question.budget)
     return ReferenceAnswer(
+        status=ReferenceStatus.of(hits),
         quotes=composed.quotes,
         rendered=composed.rendered,
         tokens=composed.record.token_count,

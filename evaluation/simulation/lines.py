@@ -11,7 +11,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from evaluation.simulation.faults import Fate, Fault, Step
@@ -263,6 +263,9 @@ class _ArtifactLine(ArtifactStore):
 
     def read(self, digest: str) -> bytes:
         return self._line.world.artifacts.read(digest)
+
+    def digests(self) -> Iterable[str]:
+        return self._line.world.artifacts.digests()
 
 
 def _witnessed(

@@ -187,4 +187,4 @@ def _undrained(reader: LedgerReader, handoff: Subject) -> StoreProof | VrmError:
 
 
 def _moved(subject: Subject, event: Event) -> Move:
-    return Move(machine=subject.machine, id=subject.id, event=event, generation=subject.generation, fence=subject.fence)
+    return Move.of(subject, event)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from memory.erasing.copies import lessons_from
 from memory.erasing.planning import ErasurePlan, ErasureRequest, plan
 from memory.leases import admission, completion
 from memory.material import Denied, Need, Use, needs
@@ -148,7 +149,9 @@ class RetentionOfficer:
             for need in needs(reader, ports.runtime, intent.erased_bytes):
                 if not denied.denies(need):
                     raise _waiting(need)
-        for digest in intent.erased_bytes:
+            # a job that had read its lessons before the intent may have published them after it was planned
+            later = lessons_from(reader, ports.artifacts, intent.target_id)
+        for digest in sorted(later.union(intent.erased_bytes)):
             ports.artifacts.erase(digest)
 
     def _prove(self, intent: ErasureIntent) -> list[ProofRef]:

@@ -7,7 +7,8 @@ Rules kept here:
 - the material of an observation or an experience is the artifact bytes that it alone refers to: bytes that another
   record needs, which is not denied, stay; the artifact that is a target itself goes, whoever names it;
 - every index build that rests on the target is affected, and the bytes of its index go, whoever names them; so do the
-  bytes of every reference index and Reference Context that hold something of a reference source;
+  bytes of every reference index and Reference Context that hold something of a reference source, of every prompt
+  section with a card that rests on the target, and of the lessons of the earlier design that were learnt from it;
 - a rule or procedure is retracted by the legal step of the Lifecycle Policy, and by no other.
 
 Reads only: a dry run is this function.
@@ -19,8 +20,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from memory.erasing.copies import lessons_from
 from memory.material import Denied, Need, Use, material_of, needs
-from memory.retention import affected_indexes, affected_references
+from memory.retention import affected_indexes, affected_references, affected_sections
 from policies.lifecycle_policy import lifecycle_policy, next_disposition
 from policies.retention import retention_policy
 from records.base import Record
@@ -124,6 +126,8 @@ def plan(
     own, kept = _own_bytes(reader, runtime, target)
     derived = [*builds, *affected_references(reader, target.namespace, target.id)]
     digests = own.union(*map(material_of, derived))
+    digests |= set(affected_sections(reader, target.namespace, target.id))
+    digests |= lessons_from(reader, artifacts, target.id)
     fields: dict[str, Any] = {
         "namespace": target.namespace,
         "created_at": now,

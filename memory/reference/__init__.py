@@ -2,6 +2,7 @@
 
 - `structure`: the parts of a text by its format.
 - `formats`: bytes of a file to the text that is read out of them.
+- `pdf`: the text of a PDF, by a process with limits.
 - `reading`: a file of the disk, with all that makes it no source.
 - `adding`: sources appended with their chunks, their bytes held by artifact references.
 - `holding`: the artifact references of a source.

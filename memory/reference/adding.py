@@ -166,7 +166,7 @@ def _append(source: ReferenceSource, chunks: ReferenceChunks) -> Append:
 
 
 def _prepare(ports: AddingPorts, namespace: str, path: Path, given: Given, policy: ReferencePolicy) -> _Prepared:
-    file = read_source(path, policy.files.max_bytes, given.encoding)
+    file = read_source(path, policy.files, given.encoding)
     source = source_of(namespace, file, given)
     stored = ports.ledger.get(str(source.id))
     kept = None if stored is None else stored.load()

@@ -4,7 +4,7 @@ Rules kept here:
 
 - plain text, Markdown, reStructuredText, source code and tables are read as they stand: their text is the file, so
   offsets in bytes are offsets in the file. Of a notebook the sources of its cells are read, of HTML what a browser
-  would show as text, of a PDF the text of its pages;
+  would show as text, of a PDF the text of its pages, which another process reads (`pdf`);
 - what cannot be read is an `InvalidSourceError` that names the file and the remedy. Nothing is guessed: an encoding is
   UTF-8 unless it was given, and no byte is replaced;
 - nothing in a file is run, and nothing that it points at is fetched.
@@ -12,9 +12,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-import io
 import json
-import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from importlib import metadata
 from pathlib import PurePath
 from typing import Any, Final
 
+from memory.reference.pdf import pdf_pages
 from memory.reference.structure import (
     definitions,
     markdown_sections,
@@ -32,6 +31,7 @@ from memory.reference.structure import (
     whole,
 )
 from policies.references.chunking import Unit
+from policies.references.policy import PdfLimits
 from records.errors import InvalidSourceError
 from records.reference import ChunkUnit, ReferenceKind
 
@@ -45,6 +45,9 @@ class ReadText:
     reader: str
 
 
+Reads = Callable[[str, bytes, str, PdfLimits], ReadText]
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """One form of file.
@@ -52,13 +55,13 @@ class Format:
     Attributes:
         media_type: the media type of its bytes.
         kind: what a file of this form is taken for where nobody says it.
-        read: reads bytes; it is given the name of the file for errors, and the encoding.
+        read: reads bytes; it is given the name of the file for errors, the encoding, and what a PDF may take.
         is_text: whether the bytes are text in some encoding.
     """
 
     media_type: str
     kind: ReferenceKind
-    read: Callable[[str, bytes, str], ReadText]
+    read: Reads
     is_text: bool = True
 
 
@@ -81,15 +84,15 @@ def decoded(name: str, data: bytes, encoding: str) -> str:
     return text
 
 
-def _plain(parts: Callable[[str], list[Unit]], reader: str) -> Callable[[str, bytes, str], ReadText]:
-    def read(name: str, data: bytes, encoding: str) -> ReadText:
+def _plain(parts: Callable[[str], list[Unit]], reader: str) -> Reads:
+    def read(name: str, data: bytes, encoding: str, _limits: PdfLimits) -> ReadText:
         text = decoded(name, data, encoding)
         return ReadText(text, parts(text), reader)
 
     return read
 
 
-def _notebook(name: str, data: bytes, encoding: str) -> ReadText:
+def _notebook(name: str, data: bytes, encoding: str, _limits: PdfLimits) -> ReadText:
     try:
         cells = _cells(json.loads(decoded(name, data, encoding)))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -155,7 +158,7 @@ class _Shown(HTMLParser):
             self.blocks.append((is_heading, ""))
 
 
-def _html(name: str, data: bytes, encoding: str) -> ReadText:
+def _html(name: str, data: bytes, encoding: str, _limits: PdfLimits) -> ReadText:
     shown = _Shown()
     shown.feed(decoded(name, data, encoding))
     shown.close()
@@ -168,19 +171,9 @@ def _html(name: str, data: bytes, encoding: str) -> ReadText:
     return ReadText(text, numbered(starts, ChunkUnit.SECTION), "html/1")
 
 
-def _pdf(name: str, data: bytes, _encoding: str) -> ReadText:
-    import pypdf  # noqa: PLC0415  # half a second that other files do not pay
-
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it tells of every flaw that it gets along with
-    try:
-        document = pypdf.PdfReader(io.BytesIO(data))
-        pages = None if document.is_encrypted else [page.extract_text() for page in document.pages]
-    except Exception as error:  # a damaged file fails anywhere in the library, with any error of Python's
-        remedy = "Repair the file, for instance by printing it to a new PDF."
-        raise InvalidSourceError(name, f"no PDF that can be read: {type(error).__name__} {error}", remedy) from error
-    if pages is None:
-        raise InvalidSourceError(name, "an encrypted PDF", "Save it without a password.")
-    text, units = _joined([page.encode("utf-8", "replace").decode() for page in pages], ChunkUnit.PAGE)
+def _pdf(name: str, data: bytes, _encoding: str, limits: PdfLimits) -> ReadText:
+    pages = pdf_pages(name, data, limits)
+    text, units = _joined(pages, ChunkUnit.PAGE)
     if not units:
         raise InvalidSourceError(name, f"{len(pages)} pages without text", "Add a text layer to the PDF (OCR).")
     return ReadText(text, units, f"pdf/1+pypdf-{metadata.version('pypdf')}")

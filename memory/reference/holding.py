@@ -50,15 +50,7 @@ def releasing(runtime: RuntimeReader, sources: Iterable[ReferenceSource]) -> lis
         Command(
             key=(Machine.REFERENCE, each.id),
             key_phase=Phase.RELEASED,
-            moves=(
-                Move(
-                    machine=Machine.REFERENCE,
-                    id=each.id,
-                    event=Event.RELEASE,
-                    generation=each.generation,
-                    fence=each.fence,
-                ),
-            ),
+            moves=(Move.of(each, Event.RELEASE),),
         )
         for each in held.values()
         if each.phase is Phase.ACTIVE

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from memory.reference.formats import ReadText, format_of
+from policies.references.policy import FileLimits
 from records.errors import InvalidSourceError
 from records.reference import ReferenceKind
 
@@ -76,12 +77,12 @@ def _inside(folder: Path) -> list[tuple[str, str]]:
     return made
 
 
-def read_source(path: Path, max_bytes: int, encoding: str = "utf-8") -> SourceFile:
+def read_source(path: Path, limits: FileLimits, encoding: str = "utf-8") -> SourceFile:
     """Read a file as a source.
 
     Args:
         path: where it is.
-        max_bytes: the largest file that is taken.
+        limits: the largest file that is taken, and what reading a PDF may take.
         encoding: of its text, where it is one.
 
     Raises:
@@ -89,11 +90,11 @@ def read_source(path: Path, max_bytes: int, encoding: str = "utf-8") -> SourceFi
             its text cannot be written as UTF-8.
     """
     name = str(path)
-    data, modified = _bytes_of(path, max_bytes)
+    data, modified = _bytes_of(path, limits.max_bytes)
     form = format_of(name, data)
     if not data.strip():
         raise InvalidSourceError(name, f"{len(data)} bytes without content", "Give a file that holds something.")
-    read = form.read(name, data, encoding)
+    read = form.read(name, data, encoding, limits.pdf)
     _require_encodable(name, read.text)
     if not read.text.strip().strip("\ufeff"):
         raise InvalidSourceError(name, "no text in it", "Give a file that holds text.")

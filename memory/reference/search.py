@@ -5,6 +5,8 @@ Rules kept here:
 - what retention denies at this moment is left out before any text is read;
 - search is exact: words by BM25 and meaning by the pinned model, joined by reciprocal rank; equal places are ordered by
   id. The same sources and words give the same cards in the same order;
+- what is near in neither way is not found: a chunk reaches the policy's cosine, or holds its share of the words. Where
+  none does the answer is an explicit nothing, and not the least far away;
 - the index is the one whose receipt names exactly the sources that count now. Where there is none, or its bytes are
   missing or damaged, it is built again in memory; no record is changed (spec 15);
 - a namespace sees its own sources alone.
@@ -13,13 +15,16 @@ Rules kept here:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sized
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from memory.index.artifact import LoadedIndex
 from memory.index.embedding import Embedder
-from memory.index.fusion import fuse
+from memory.index.fusion import FusedHit, fuse
+from memory.index.lexical import TERM_RULES
+from memory.index.ranking import SCORE_BITS
 from memory.reference.catalogue import StoredSource, stored_sources
 from memory.reference.index import Progress, build_references, known_vectors, members_of
 from policies.references.policy import ReferencePolicy
@@ -32,6 +37,18 @@ from store.artifacts import ArtifactStore
 from store.ledger.port import OpenLedger
 
 _ADD: Final = "Add some: `vrm reference add FILE`."
+
+
+class ReferenceStatus(StrEnum):
+    """What a search came to; `EMPTY` is an answer: nothing that counts is near enough."""
+
+    FOUND = "found"
+    EMPTY = "empty"
+
+    @classmethod
+    def of(cls, found: Sized) -> ReferenceStatus:
+        """Return the status of what was found."""
+        return cls.FOUND if len(found) else cls.EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +79,7 @@ class References:
     policy: ReferencePolicy
 
     def search(self, text: str, limit: int, kinds: Collection[ReferenceKind] = ()) -> list[ReferenceHit]:
-        """Return the best chunks for some words, best first.
+        """Return the best chunks for some words, best first; none where none is near enough.
 
         Args:
             text: the words.
@@ -84,21 +101,47 @@ class References:
         )
         depth = max(limit, self.policy.search.candidates)
         vector = self.embedder.embed([text], kind="query")[0]
+        meant = self.index.semantic(vector, rows, limit=depth)
         lists = {
             "words": [hit.id for hit in self.index.lexical(text, rows, limit=depth)],
-            "meaning": [hit.id for hit in self.index.semantic(vector, rows, limit=depth)],
+            "meaning": [hit.id for hit in meant],
         }
-        per_source: Counter[str] = Counter()
-        found = []
-        for hit in fuse(lists):
-            stored, part = self.places[hit.id]
-            per_source[str(stored.source.id)] += 1
-            if per_source[str(stored.source.id)] <= self.policy.search.per_source:
-                found.append((hit, stored, part))
-        return [ReferenceHit(self._quoted(stored, part), hit.ranks, stored) for hit, stored, part in found[:limit]]
+        floor = self.policy.search.floor.meaning
+        near = {hit.id for hit in meant if 1000 * hit.score >= floor << SCORE_BITS}
+        return self._nearest(text, fuse(lists), near, limit)
 
-    def _quoted(self, stored: StoredSource, part: ReferenceChunk) -> QuotedCard:
-        text = stored.text(self.artifacts)
+    def _nearest(self, text: str, hits: Iterable[FusedHit], near: Collection[str], limit: int) -> list[ReferenceHit]:
+        """Return the best of the hits that are near by their meaning or by their words."""
+        search, read = self.policy.search, _Texts(self.artifacts)
+        asked = set(TERM_RULES[self.index.identity.words](text))
+        per_source: Counter[str] = Counter()
+        found: list[ReferenceHit] = []
+        for hit in hits:
+            stored, part = self.places[hit.id]
+            if len(found) == limit or per_source[str(stored.source.id)] == search.per_source:
+                continue
+            quote = read.quoted(stored, part)
+            if hit.id in near or self._shared(asked, quote.quotation) >= search.floor.words:
+                per_source[str(stored.source.id)] += 1
+                found.append(ReferenceHit(quote, hit.ranks, stored))
+        return found
+
+    def _shared(self, asked: Collection[str], quotation: str) -> int:
+        """Return the share of the words looked for that a quotation holds, in thousandths."""
+        held = set(TERM_RULES[self.index.identity.words](quotation))
+        return 1000 * len(held.intersection(asked)) // len(asked) if asked else 0
+
+
+class _Texts:
+    """The texts of sources, each read once for one search."""
+
+    def __init__(self, artifacts: ArtifactStore) -> None:
+        self._artifacts = artifacts
+        self._held: dict[str, str] = {}
+
+    def quoted(self, stored: StoredSource, part: ReferenceChunk) -> QuotedCard:
+        key = str(stored.source.id)
+        text = self._held[key] = self._held.get(key) or stored.text(self._artifacts)
         if digest_bytes(text[part.start : part.end].encode()) != part.sha256:
             raise IntegrityError("reference chunk", part.chunk_id, "Its text has another digest; run fsck.")
         return QuotedCard(card_of(stored, part, text), text[part.quote_start : part.quote_end])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from memory.trace.costs import (
     OF_MEMORY,
@@ -22,10 +22,14 @@ from memory.trace.costs import (
     stated,
 )
 from policies.mediation import DecisionTrace, observed_seconds
+from records.decisions import RecallContext
 from records.evidence import Attempt, Corpus, Experience, Observation
-from records.outcomes import SourceStatus
+from records.ingestion import WorkCompletion
+from records.outcomes import RecallOutcome, SourceStatus
 from records.snapshots import IndexBuild
 from store.ledger.port import LedgerReader
+
+_BUILD: Final = IndexBuild.kind.noun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,19 +89,12 @@ def read_costs(
         improvements: how many of them are better for memory.
         whole: whether they are all there are.
     """
-    done = len(reader.find("distillation-work-completion", namespace, status="completed"))
-    loaded = (each.load() for each in reader.find(IndexBuild.kind.noun, namespace))
-    builds = [str(each.knowledge_snapshot_id) for each in loaded if isinstance(each, IndexBuild)]
-    asked = len(reader.find("decision-recall-context", namespace))
-    asked += len(reader.find("recall-decision-outcome", namespace, source_status=SourceStatus.BLOCKED.value))
-    built = {each.subject for each in statements if each.component is Component.INDEX_BUILD and each.items}
-    index = stated(statements, Component.INDEX_BUILD, len(builds))
     shown = [trace.tokens for trace in traces if trace.tokens is not None and not trace.shadowed]
     return Costs(
         components=(
-            stated(statements, Component.DISTILLATION, done),
-            index.model_copy(update={"measured": sum(each in built for each in builds)}),
-            stated(statements, Component.RETRIEVAL, asked),
+            stated(statements, Component.DISTILLATION, _distilled(reader, namespace)),
+            stated(statements, Component.INDEX_BUILD, {each.id for each in reader.find(_BUILD, namespace)}),
+            stated(statements, Component.RETRIEVAL, _asked(reader, namespace)),
             _sum(Component.PROMPT_TOKENS, shown),
             _sum(Component.DOWNSTREAM_TASK, [trace.seconds for trace in traces if trace.attempt_id is not None]),
             _sum(Component.EVIDENCE, _of_evidence(reader, namespace)),
@@ -105,6 +102,20 @@ def read_costs(
         improvements=improvements,
         whole=whole,
     )
+
+
+def _distilled(reader: LedgerReader, namespace: str) -> set[str]:
+    """Return the work items that were distilled."""
+    loaded = (each.load() for each in reader.find(WorkCompletion.kind.noun, namespace, status="completed"))
+    return {str(each.work_item_id) for each in loaded if isinstance(each, WorkCompletion)}
+
+
+def _asked(reader: LedgerReader, namespace: str) -> set[str]:
+    """Return the intents that memory answered, or said that it must not."""
+    found = reader.find(RecallContext.kind.noun, namespace)
+    found += reader.find(RecallOutcome.kind.noun, namespace, source_status=SourceStatus.BLOCKED.value)
+    loaded = (each.load() for each in found)
+    return {str(each.intent_id) for each in loaded if isinstance(each, RecallContext | RecallOutcome)}
 
 
 def _sum(component: Component, amounts: Iterable[float | None]) -> ComponentCost:

@@ -8,19 +8,23 @@ Rules kept here:
   experiment those of its Observation;
 - every amount has its unit, its source, and of how many it was measured. A component of which something was not
   measured is incomplete, and no sum stands for what is missing;
+- a statement has an identity of its own and names what it was spent on. What was done again after a crash is another
+  cost, and adds to the amount; what it was spent on is counted once, however often, so a repetition never stands for
+  something that nobody measured. A line that is there twice is one cost;
 - an amount is finite. A cost for each improvement is a tagged value, since there may be none (reference 1.3).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any, Final, Literal
+from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -77,10 +81,13 @@ class CostStatement(_Stated):
     """One measured cost.
 
     Attributes:
-        subject: what it was spent on: an id, or the operation's name.
-        amount: in `unit`; items: how many work items, builds or requests it was spent on.
+        statement: the identity of this cost; another piece of work is another one.
+        subject: what the work was about: an id, or the operation's name.
+        amount: in `unit`.
+        on: the ids of the work items, builds or intents that it was spent on, and that got what they were to get.
     """
 
+    statement: Name
     at: Timestamp
     namespace: Namespace
     component: Component
@@ -88,7 +95,7 @@ class CostStatement(_Stated):
     amount: Annotated[float, Field(ge=0)]
     unit: Unit
     source: Source
-    items: Annotated[int, Field(ge=0)]
+    on: tuple[Name, ...]
 
 
 class ComponentCost(_Stated):
@@ -96,7 +103,7 @@ class ComponentCost(_Stated):
 
     Attributes:
         amount: the sum of what was measured.
-        measured, of: how many of how many things it was spent on were measured.
+        measured, of: how many of how many different things it was spent on were measured.
     """
 
     component: Component
@@ -162,13 +169,14 @@ class CostBook:
     def read(self, namespace: str | None = None) -> list[CostStatement]:
         """Return the statements of a namespace, or all, in the order in which they were made.
 
-        A line that is no statement, such as one that a full disk cut short, is left out.
+        A line that is no statement, such as one that a full disk cut short, is left out, and so is one read before.
         """
         try:
             lines = self.path.read_bytes().splitlines()
         except FileNotFoundError:
             return []
-        return [each for each in _statements(lines) if namespace in {None, each.namespace}]
+        found = {each.statement: each for each in _statements(lines) if namespace in {None, each.namespace}}
+        return list(found.values())
 
 
 _STATEMENT: Final = TypeAdapter(CostStatement)
@@ -182,9 +190,9 @@ def _statements(lines: Iterable[bytes]) -> Iterator[CostStatement]:
 
 @dataclass
 class Spent:
-    """On how many things the time of a block was spent; the block says it when it knows."""
+    """On what the time of a block was spent, as ids; the block says it when it knows."""
 
-    items: int = 0
+    on: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -197,13 +205,14 @@ class Meter:
 
     @contextmanager
     def measured(self, component: Component, subject: str) -> Iterator[Spent]:
-        """State how long the block took, also if it fails; the block says on how many things it was spent."""
+        """State how long the block took, also if it fails; the block says on what it was spent."""
         spent, begun = Spent(), perf_counter()
         try:
             yield spent
         finally:
             unit, source = UNITS[component]
             statement = CostStatement(
+                statement=uuid4().hex,
                 at=self.clock(),
                 namespace=self.namespace,
                 component=component,
@@ -211,19 +220,19 @@ class Meter:
                 amount=perf_counter() - begun,
                 unit=unit,
                 source=source,
-                items=spent.items,
+                on=tuple(map(str, spent.on)),
             )
             self.book.state(statement)
             tell(lambda: [_told(statement)])
 
 
 def _told(statement: CostStatement) -> Event:
-    fields = statement.model_dump(mode="json", exclude={"at", "namespace"})
-    return event("cost.stated", statement.namespace, **fields)
+    fields = statement.model_dump(mode="json", exclude={"at", "namespace", "on"})
+    return event("cost.stated", statement.namespace, items=len(statement.on), **fields)
 
 
-def stated(statements: Iterable[CostStatement], component: Component, of: int) -> ComponentCost:
-    """Return the sum of a component's statements, of so many things it was spent on."""
+def stated(statements: Iterable[CostStatement], component: Component, wanted: Collection[str]) -> ComponentCost:
+    """Return the sum of a component's statements, and how many of the things that it is to be spent on they name."""
     own = [each for each in statements if each.component is component]
     unit, source = UNITS[component]
     return ComponentCost(
@@ -231,8 +240,8 @@ def stated(statements: Iterable[CostStatement], component: Component, of: int) -
         amount=sum(each.amount for each in own),
         unit=unit,
         source=source,
-        measured=sum(each.items for each in own),
-        of=of,
+        measured=len({name for each in own for name in each.on}.intersection(wanted)),
+        of=len(wanted),
     )
 
 

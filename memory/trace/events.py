@@ -55,6 +55,9 @@ EVENTS: Final[dict[str, EventKind]] = {
     "index.built": EventKind(5, ("snapshot", "model", "dimensions", "documents", "members", "vectors", "seconds")),
     "index.recorded": EventKind(5, ("index", "snapshot", "identity", "identity_digest", "semantic", "documents")),
     "index.failed": EventKind(5, ("failure", "snapshot", "identity", "reason")),
+    "references.indexed": EventKind(
+        5, ("index", "identity", "identity_digest", "semantic", "documents", "sources")
+    ),
     "recall.answered": EventKind(
         6,
         (
@@ -83,7 +86,7 @@ EVENTS: Final[dict[str, EventKind]] = {
         9, ("experience", "verification", "kind", "valid", "violations", "metrics", "seconds")
     ),
     "outcome.attributed": EventKind(9, ("link", "outcome", "attempt", "experience", "config")),
-    "cost.stated": EventKind(9, ("component", "subject", "amount", "unit", "source", "items")),
+    "cost.stated": EventKind(9, ("statement", "component", "subject", "amount", "unit", "source", "items")),
     "append.refused": EventKind(0, ("no_commit", "transition", "authority", "reason")),
     LOST: EventKind(0, ("error",)),
 }  # fmt: skip

@@ -21,8 +21,11 @@ from records.evidence import Attempt, Experience, Intervention, Observation, Tri
 from records.ingestion import EvidenceSnapshot, ExperienceReceipt, Report
 from records.knowledge import Candidate, DistillationDecision, GovernedRecord, LifecycleEvent
 from records.outcomes import DecisionStatus, OutcomeAttemptLink, RecallOutcome
+from records.reference import ReferenceIndexBuild
 from records.snapshots import IndexBuild, IndexFailure, KnowledgeSnapshot, RecallInput
 from records.values import PolicyIdentity, ReasonCount
+
+Fields = dict[str, Any]
 
 
 def committed(append: Append, receipt: AppendReceipt) -> Iterator[Event]:
@@ -32,9 +35,9 @@ def committed(append: Append, receipt: AppendReceipt) -> Iterator[Event]:
             "append.refused",
             receipt.namespace,
             no_commit=receipt.no_commit_id,
-            transition=receipt.transition.value,
-            authority=receipt.authority.value,
-            reason=None if receipt.reason is None else receipt.reason.value,
+            transition=receipt.transition,
+            authority=receipt.authority,
+            reason=receipt.reason,
         )
         return
     for record in append.records:
@@ -46,9 +49,9 @@ def committed(append: Append, receipt: AppendReceipt) -> Iterator[Event]:
 
 def told(record: Record) -> Iterator[Event]:
     """Yield the event of a record, if its kind has one."""
-    for kind, tells in _TELLS.items():
+    for kind, (name, fields) in _TELLS.items():
         if isinstance(record, kind):
-            yield tells(record)
+            yield event(name, record.namespace, **fields(record))
 
 
 def counted(counts: Iterable[ReasonCount]) -> dict[str, int]:
@@ -82,240 +85,222 @@ def _policy(policy: PolicyIdentity) -> str:
     return f"{policy.policy_id}:{policy.version}"
 
 
-def _received(record: ExperienceReceipt) -> Event:
-    return event(
-        "experience.received",
-        record.namespace,
-        receipt=record.id,
-        experience=record.experience_id,
-        disposition=record.disposition.value,
-        reasons=record.reasons,
-        policy=_policy(record.policy),
-    )
+def _received(record: ExperienceReceipt) -> Fields:
+    return {
+        "receipt": record.id,
+        "experience": record.experience_id,
+        "disposition": record.disposition,
+        "reasons": record.reasons,
+        "policy": _policy(record.policy),
+    }
 
 
-def _captured(record: EvidenceSnapshot) -> Event:
-    return event(
-        "evidence.captured",
-        record.namespace,
-        snapshot=record.id,
-        position=record.evidence_position,
-        policy=_policy(record.eligibility_policy),
-        members=len(record.members),
-        excluded=counted(record.excluded),
-    )
+def _captured(record: EvidenceSnapshot) -> Fields:
+    return {
+        "snapshot": record.id,
+        "position": record.evidence_position,
+        "policy": _policy(record.eligibility_policy),
+        "members": len(record.members),
+        "excluded": counted(record.excluded),
+    }
 
 
-def _drafted(record: Candidate) -> Event:
-    return event(
-        "candidate.drafted",
-        record.namespace,
-        candidate=record.id,
-        kind=record.record_kind,
-        family=record.proposed_family_id,
-        variant=record.proposed_scope_variant_id,
-        snapshot=record.evidence_snapshot_id,
-        support_units=len({link.support_unit_id for link in record.links}),
-        strata=len({link.stratum_id for link in record.links}),
-        findings=[finding.code for finding in record.findings],
-        adapter=record.drafting_adapter,
-    )
+def _drafted(record: Candidate) -> Fields:
+    return {
+        "candidate": record.id,
+        "kind": record.record_kind,
+        "family": record.proposed_family_id,
+        "variant": record.proposed_scope_variant_id,
+        "snapshot": record.evidence_snapshot_id,
+        "support_units": len({link.support_unit_id for link in record.links}),
+        "strata": len({link.stratum_id for link in record.links}),
+        "findings": [finding.code for finding in record.findings],
+        "adapter": record.drafting_adapter,
+    }
 
 
-def _decided(record: DistillationDecision) -> Event:
-    return event(
-        "candidate.decided",
-        record.namespace,
-        decision=record.id,
-        candidate=record.candidate_id,
-        verdict=record.decision.value,
-        reasons=record.reasons,
-        memory=record.memory_id,
-        policy=_policy(record.policy),
-    )
+def _decided(record: DistillationDecision) -> Fields:
+    return {
+        "decision": record.id,
+        "candidate": record.candidate_id,
+        "verdict": record.decision,
+        "reasons": record.reasons,
+        "memory": record.memory_id,
+        "policy": _policy(record.policy),
+    }
 
 
-def _recorded(record: GovernedRecord) -> Event:
-    return event(
-        "memory.recorded",
-        record.namespace,
-        memory=record.id,
-        kind=record.record_kind,
-        family=record.family_id,
-        variant=record.scope_variant_id,
-        prior=record.prior_memory_id,
-        grade=record.strength.grade.value,
-        support=record.strength.support_count,
-        counter=record.strength.counter_count,
-    )
+def _recorded(record: GovernedRecord) -> Fields:
+    return {
+        "memory": record.id,
+        "kind": record.record_kind,
+        "family": record.family_id,
+        "variant": record.scope_variant_id,
+        "prior": record.prior_memory_id,
+        "grade": record.strength.grade,
+        "support": record.strength.support_count,
+        "counter": record.strength.counter_count,
+    }
 
 
-def _moved(record: LifecycleEvent) -> Event:
-    return event(
-        "lifecycle.moved",
-        record.namespace,
-        lifecycle_event=record.id,
-        memory=record.memory_id,
-        variant=record.scope_variant_id,
-        transition=record.event_type.value,
-        disposition=record.disposition.value,
-        prior=record.expected_prior,
-        reasons=record.reasons,
-        policy=_policy(record.policy),
-    )
+def _moved(record: LifecycleEvent) -> Fields:
+    return {
+        "lifecycle_event": record.id,
+        "memory": record.memory_id,
+        "variant": record.scope_variant_id,
+        "transition": record.event_type,
+        "disposition": record.disposition,
+        "prior": record.expected_prior,
+        "reasons": record.reasons,
+        "policy": _policy(record.policy),
+    }
 
 
-def _disposed(record: Report) -> Event:
-    return event(
-        "item.disposed",
-        record.namespace,
-        item=record.work_item_id,
-        batch=record.batch_id,
-        outcome=record.work_outcome.value,
-        refused=record.refused,
-        decisions=record.decision_ids,
-    )
+def _disposed(record: Report) -> Fields:
+    return {
+        "item": record.work_item_id,
+        "batch": record.batch_id,
+        "outcome": record.work_outcome,
+        "refused": record.refused,
+        "decisions": record.decision_ids,
+    }
 
 
-def _frozen(record: KnowledgeSnapshot) -> Event:
-    return event(
-        "knowledge.frozen",
-        record.namespace,
-        snapshot=record.id,
-        position=record.lifecycle_position,
-        policy=_policy(record.selection_policy),
-        members=dict(sorted(Counter(member.disposition.value for member in record.members).items())),
-    )
+def _frozen(record: KnowledgeSnapshot) -> Fields:
+    return {
+        "snapshot": record.id,
+        "position": record.lifecycle_position,
+        "policy": _policy(record.selection_policy),
+        "members": dict(sorted(Counter(member.disposition.value for member in record.members).items())),
+    }
 
 
-def _composed(record: RecallInput) -> Event:
-    return event(
-        "recall_input.composed",
-        record.namespace,
-        recall_input=record.id,
-        knowledge=record.knowledge_snapshot_id,
-        evidence=record.evidence_snapshot_id,
-        policy=_policy(record.retrieval_policy),
-        renderer=record.renderer,
-        tokenizer=record.tokenizer,
-        indexes=[each.index_build_id for each in record.index_builds],
-    )
+def _composed(record: RecallInput) -> Fields:
+    return {
+        "recall_input": record.id,
+        "knowledge": record.knowledge_snapshot_id,
+        "evidence": record.evidence_snapshot_id,
+        "policy": _policy(record.retrieval_policy),
+        "renderer": record.renderer,
+        "tokenizer": record.tokenizer,
+        "indexes": [each.index_build_id for each in record.index_builds],
+    }
 
 
-def _indexed(record: IndexBuild) -> Event:
-    return event(
-        "index.recorded",
-        record.namespace,
-        index=record.id,
-        snapshot=record.knowledge_snapshot_id,
-        identity=record.identity,
-        identity_digest=record.identity_digest,
-        semantic=record.semantic,
-        documents=record.document_count,
-    )
+def _indexed(record: IndexBuild) -> Fields:
+    return {
+        "index": record.id,
+        "snapshot": record.knowledge_snapshot_id,
+        "identity": record.identity,
+        "identity_digest": record.identity_digest,
+        "semantic": record.semantic,
+        "documents": record.document_count,
+    }
 
 
-def _not_indexed(record: IndexFailure) -> Event:
-    return event(
-        "index.failed",
-        record.namespace,
-        failure=record.id,
-        snapshot=record.knowledge_snapshot_id,
-        identity=record.identity,
-        reason=record.reason.value,
-    )
+def _not_indexed(record: IndexFailure) -> Fields:
+    return {
+        "failure": record.id,
+        "snapshot": record.knowledge_snapshot_id,
+        "identity": record.identity,
+        "reason": record.reason,
+    }
 
 
-def _admitted(record: DecisionIntent) -> Event:
-    return event(
-        "intent.admitted",
-        record.namespace,
-        intent=record.id,
-        run=record.run_id,
-        arm=record.arm,
-        pair=record.pair,
-        iteration=record.iteration,
-        point=record.decision_point.value,
-        requirement=record.governance.recall_requirement.value,
-    )
+def _searchable(record: ReferenceIndexBuild) -> Fields:
+    return {
+        "index": record.id,
+        "identity": record.identity,
+        "identity_digest": record.identity_digest,
+        "semantic": record.semantic,
+        "documents": record.document_count,
+        "sources": len(record.members),
+    }
 
 
-def _context(record: RecallContext) -> Event:
-    return event(
-        "context.committed",
-        record.namespace,
-        context=record.id,
-        intent=record.intent_id,
-        recall_input=record.recall_input_id,
-        status=record.status.value,
-        reason=_code(record.status_reason),
-        cards=[item.card_id for item in record.items],
-        tokens=record.token_count,
-    )
+def _admitted(record: DecisionIntent) -> Fields:
+    return {
+        "intent": record.id,
+        "run": record.run_id,
+        "arm": record.arm,
+        "pair": record.pair,
+        "iteration": record.iteration,
+        "point": record.decision_point,
+        "requirement": record.governance.recall_requirement,
+    }
 
 
-def _ended(record: RecallOutcome) -> Event:
+def _context(record: RecallContext) -> Fields:
+    return {
+        "context": record.id,
+        "intent": record.intent_id,
+        "recall_input": record.recall_input_id,
+        "status": record.status,
+        "reason": _code(record.status_reason),
+        "cards": [item.card_id for item in record.items],
+        "tokens": record.token_count,
+    }
+
+
+def _ended(record: RecallOutcome) -> Fields:
     value = record.proposed_value
-    return event(
-        "decision.ended",
-        record.namespace,
-        outcome=record.id,
-        intent=record.intent_id,
-        run=record.run_id,
-        arm=record.arm,
-        pair=record.pair,
-        source=record.source_status.value,
-        source_reason=_code(record.outcome_reason),
-        decision=record.decision_status.value,
-        terminal_reason=None if record.terminal_reason is None else record.terminal_reason.value,
-        context=record.context_id,
-        cards=[
+    return {
+        "outcome": record.id,
+        "intent": record.intent_id,
+        "run": record.run_id,
+        "arm": record.arm,
+        "pair": record.pair,
+        "source": record.source_status,
+        "source_reason": _code(record.outcome_reason),
+        "decision": record.decision_status,
+        "terminal_reason": record.terminal_reason,
+        "context": record.context_id,
+        "cards": [
             {
                 "citation": each.citation_id,
                 "card": each.card_id,
-                "reason": each.reason.value,
+                "reason": each.reason,
                 "knob": _knob(record, each.action_knob),
                 "value": None if each.action_value is None else digest_bytes(each.action_value.encode()),
             }
             for each in record.dispositions
         ],
-        knob=_knob(record, record.proposed_knob),
-        value=None if value is None else digest_bytes(value.encode()),
-        artifact=record.artifact_digest,
-        config=record.effective_config_digest,
-    )
+        "knob": _knob(record, record.proposed_knob),
+        "value": None if value is None else digest_bytes(value.encode()),
+        "artifact": record.artifact_digest,
+        "config": record.effective_config_digest,
+    }
 
 
-def _attributed(record: OutcomeAttemptLink) -> Event:
-    return event(
-        "outcome.attributed",
-        record.namespace,
-        link=record.id,
-        outcome=record.outcome_id,
-        attempt=record.attempt_id,
-        experience=record.experience_id,
-        config=record.config_digest,
-    )
+def _attributed(record: OutcomeAttemptLink) -> Fields:
+    return {
+        "link": record.id,
+        "outcome": record.outcome_id,
+        "attempt": record.attempt_id,
+        "experience": record.experience_id,
+        "config": record.config_digest,
+    }
 
 
-_TELLS: Final[dict[type[Any], Callable[[Any], Event]]] = {
-    ExperienceReceipt: _received,
-    EvidenceSnapshot: _captured,
-    Candidate: _drafted,
-    DistillationDecision: _decided,
-    GovernedRecord: _recorded,
-    LifecycleEvent: _moved,
-    Report: _disposed,
-    KnowledgeSnapshot: _frozen,
-    RecallInput: _composed,
-    IndexBuild: _indexed,
-    IndexFailure: _not_indexed,
-    DecisionIntent: _admitted,
-    RecallContext: _context,
-    RecallOutcome: _ended,
-    OutcomeAttemptLink: _attributed,
+_TELLS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
+    ExperienceReceipt: ("experience.received", _received),
+    EvidenceSnapshot: ("evidence.captured", _captured),
+    Candidate: ("candidate.drafted", _drafted),
+    DistillationDecision: ("candidate.decided", _decided),
+    GovernedRecord: ("memory.recorded", _recorded),
+    LifecycleEvent: ("lifecycle.moved", _moved),
+    Report: ("item.disposed", _disposed),
+    KnowledgeSnapshot: ("knowledge.frozen", _frozen),
+    RecallInput: ("recall_input.composed", _composed),
+    IndexBuild: ("index.recorded", _indexed),
+    IndexFailure: ("index.failed", _not_indexed),
+    ReferenceIndexBuild: ("references.indexed", _searchable),
+    DecisionIntent: ("intent.admitted", _admitted),
+    RecallContext: ("context.committed", _context),
+    RecallOutcome: ("decision.ended", _ended),
+    OutcomeAttemptLink: ("outcome.attributed", _attributed),
 }
-"""What tells a record of each kind."""
+"""The event of each kind of record, and what tells its fields."""
 
 
 def _experiment(experience: Experience, records: Sequence[Record]) -> Iterator[Event]:
@@ -332,14 +317,14 @@ def _experiment(experience: Experience, records: Sequence[Record]) -> Iterator[E
             experience=experience.id,
             attempt=attempt.id,
             run=attempt.run_id,
-            corpus=attempt.corpus.value,
-            status=attempt.status.value,
+            corpus=attempt.corpus,
+            status=attempt.status,
             intervention=intervention.id,
             provenance=experience.provenance_id,
             knob=None if intervention.knob is None else intervention.knob.name,
             config=executed,
             baseline_config=intervention.baseline_config_digest,
-            manipulation=intervention.manipulation.value,
+            manipulation=intervention.manipulation,
         )
     verification, observation = beside.get(str(experience.verification_id)), beside.get(experience.observation_id)
     if isinstance(verification, Verification):
@@ -348,7 +333,7 @@ def _experiment(experience: Experience, records: Sequence[Record]) -> Iterator[E
             experience.namespace,
             experience=experience.id,
             verification=verification.id,
-            kind=verification.verification_kind.value,
+            kind=verification.verification_kind,
             valid=verification.valid,
             violations=[_code(each) for each in verification.violations],
             metrics={each.name: float(each.value) for each in verification.verified_metrics},

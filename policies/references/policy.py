@@ -14,10 +14,34 @@ from records.values import Count, DecisionPoint
 Positive = Annotated[int, Field(ge=1, le=2**53 - 1)]
 
 
+class PdfLimits(PolicyPart):
+    """What reading one PDF may take.
+
+    Attributes:
+        pages: most pages.
+        stream_bytes: most bytes that one stream of it may unfold into.
+        text_bytes: most bytes of its text.
+        seconds: most processor time; twice as much by the clock.
+        memory_bytes: most memory of the process that reads it.
+    """
+
+    pages: Positive
+    stream_bytes: Positive
+    text_bytes: Positive
+    seconds: Annotated[int, Field(ge=1, le=3600)]
+    memory_bytes: Positive
+
+
 class FileLimits(PolicyPart):
-    """What may be read; `max_bytes` is the largest file."""
+    """What may be read.
+
+    Attributes:
+        max_bytes: the largest file.
+        pdf: what reading a PDF may take.
+    """
 
     max_bytes: Positive
+    pdf: PdfLimits
 
 
 class ChunkLimits(PolicyPart):
@@ -34,11 +58,24 @@ class ChunkLimits(PolicyPart):
     smallest: Count
 
 
+class ReferenceFloor(PolicyPart):
+    """How near a chunk must be to be found at all; it is if it reaches one of the two.
+
+    Attributes:
+        meaning: its cosine to the words that were looked for, in thousandths.
+        words: the share of those words that it holds, in thousandths.
+    """
+
+    meaning: Annotated[int, Field(ge=0, le=1000)]
+    words: Annotated[int, Field(ge=1, le=1000)]
+
+
 class ReferenceSearchLimits(PolicyPart):
-    """How chunks are found: the longest candidate list, and most hits of one source."""
+    """How chunks are found: the longest candidate list, most hits of one source, and how near one must be."""
 
     candidates: Positive
     per_source: Positive
+    floor: ReferenceFloor
 
 
 class ReferenceRendering(PolicyPart):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -180,8 +181,8 @@ def test_vrm_o01_an_index_is_built_again_with_the_same_digests(
     other = Stack(Stores(MemoryLedger(), MemoryRuntime(), ArtifactStore(str(tmp_path / "other"))), stack.namespace)
     add(other, list(reversed(paths)))
     anew = expect(ReferenceIndexBuild, index(other, model))
-    assert (anew.member_digest, anew.vector_digest, anew.artifact) == (
-        build.member_digest, build.vector_digest, build.artifact,
+    assert (anew.member_digest, anew.vector_digest, anew.artifact, anew.vectors) == (
+        build.member_digest, build.vector_digest, build.artifact, build.vectors,
     )  # fmt: skip
 
 
@@ -191,7 +192,8 @@ def test_a_context_is_one_section_of_its_own_within_its_budget(
 ) -> None:
     add(stack, written(tmp_path / "in"), licence="MIT")
     index(stack, model)
-    references = opened(stack, model)
+    search = POLICY.search.model_copy(update={"floor": POLICY.search.floor.model_copy(update={"meaning": 0})})
+    references = replace(opened(stack, model), policy=POLICY.model_copy(update={"search": search}))
     hits = references.search("shrinkage", 5)
     made = composed(references, hits)
     assert made.rendered.startswith("<reference-context>\n")
@@ -251,7 +253,7 @@ def test_vrm_o03_a_namespace_sees_its_own_sources_alone(
     with pytest.raises(NotFoundError, match="vrm reference add"):
         opened(other, model)
     add(other, written(tmp_path / "in")[:1])
-    hits = opened(other, model).search("random forest", 5)
+    hits = opened(other, model).search("ridge regression", 5)
     assert [hit.quote.card.facts.title for hit in hits] == ["ridge.md"]
     assert {hit.quote.card.namespace for hit in hits} == {other.namespace}
 

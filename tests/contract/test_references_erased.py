@@ -58,9 +58,8 @@ def test_an_erasure_takes_a_source_with_all_that_was_made_of_it(
     with stack.stores.ledger.reading() as reader, pytest.raises(ErasedError, match="compose a new one"):
         rendered_references(reader, artifacts, made.record)
     again = opened(stack, model)
-    assert {hit.quote.card.facts.title for hit in again.search("ridge regression L2 penalty", 9)} == {
-        "forest.md", "scale.py",
-    }  # fmt: skip
+    assert {held.source.facts.title for held, _ in again.places.values()} == {"forest.md", "scale.py"}
+    assert again.search("ridge regression L2 penalty", 9) == []
     report = checked(stack)
     assert report.clean, report.text()
     (refused,) = add(stack, paths[:1])
@@ -105,7 +104,7 @@ def test_an_erasure_takes_no_vectors_of_another_index(
         stack = Stack(stack.stores, space)
         build = expect(ReferenceIndexBuild, index(stack, model))
         assert stack.stores.artifacts.holds(build.vectors.sha256)
-        assert len(opened(stack, model).search("shared", 9)) == left
+        assert len(opened(stack, model).places) == left
 
 
 @BOTH

@@ -6,12 +6,17 @@ Two tasks, two decisions in each arm. (choosing, judged) metrics; what chooses b
                  memory   0.50 0.60 | 0.70 0.80 kept, the card adopted | 0.80 0.75 kept, the card not considered
     second task  control  invalid   | invalid | nothing left to do
                  memory   0.50 0.40 | nothing left to do | not taken: the job was stopped
+
+A round that has the earlier design's arm too is the same, with
+
+    first task   legacy   0.50 0.60 | 0.70 0.80 kept | 0.60 0.70 not kept
+    second task  legacy   0.50 0.40 | nothing left to do | not taken
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from importers.published_table import read_published_table
@@ -25,6 +30,7 @@ from records.canonical import domain_digest
 from records.decisions import AllowedAction, ContextItem, ContextStatus, DecisionIntent, RecallContext, citation_id
 from records.evidence import Corpus
 from records.flows import Authority, Transition
+from records.governance import Mode
 from records.ids import ContextId, IntentId, RecallInputId
 from records.outcomes import CardDisposition, CardReason
 from records.values import ArtifactRef
@@ -42,6 +48,7 @@ from vrm.mainjob.tabular import PRIMARY, STEERING, Setting, contract_of, identit
 from vrm.mainjob.trials import DecisionMaker, TrialState, new_trials
 
 ROUND = Round(namespace="world", number=0, size=SMALL)
+COMPARED = replace(ROUND, modes=(Mode.DECISION_MEMORY, Mode.LEGACY_RECALL))
 FIRST, SECOND = held_out_tasks(SMALL)
 Result = tuple[float, float] | None
 
@@ -55,23 +62,24 @@ class Step:
     reason: CardReason | None = None
 
 
-def filled_world(folder: Path) -> World:
+def filled_world(folder: Path, round_: Round = ROUND) -> World:
     """Return the small world with the trials of a round in it."""
     table = read_published_table(write_table(folder / "table"))
     world = build_world(MemoryLedger(), MemoryRuntime(), ArtifactStore(str(folder / "artifacts")), table)
-    _Trials(world).write()
+    _Trials(world, round_).write()
     return world
 
 
 class _Trials:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, round_: Round) -> None:
         self._world = world
+        self._round = round_
         self._catalog = load_catalog(CATALOG)
         self._contract = contract_of(world.namespace, self._catalog.domain)
         self._writer = Writer(world.ledger, world.namespace, world.ledger.claim("facts-world", "test"))
         self._input = RecallInputId(one(world, "recall-input-snapshot"))
         self._maker = DecisionMaker(
-            round=ROUND,
+            round=round_,
             catalog=self._catalog,
             contract=self._contract,
             planner=planner_policy(),
@@ -88,8 +96,10 @@ class _Trials:
             (FIRST, "memory"): ((0.5, 0.6), (Step(weight, (0.7, 0.8), adopted), Step(scaler, (0.8, 0.75), ignored))),
             (SECOND, "control"): (None, (Step(scaler), Step(None))),
             (SECOND, "memory"): ((0.5, 0.4), (Step(None),)),
+            (FIRST, "legacy"): ((0.5, 0.6), (Step(weight, (0.7, 0.8)), Step(scaler, (0.6, 0.7)))),
+            (SECOND, "legacy"): ((0.5, 0.4), (Step(None),)),
         }
-        for state in new_trials(ROUND, (FIRST, SECOND), self._catalog):
+        for state in new_trials(self._round, (FIRST, SECOND), self._catalog):
             baseline, steps = scripts[state.task, state.arm]
             self._run(state, 0, None, baseline, None)
             for place, step in enumerate(steps):

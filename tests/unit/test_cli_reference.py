@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from memory.index.embedding import SentenceTransformerEmbedder
+from memory.index.embedding import ModelSettings, SentenceTransformerEmbedder
+from memory.reference.search import ReferenceStatus, open_references
+from policies.embedding_policy import EmbeddingPolicy, embedding_policy
+from policies.references.policy import reference_policy
 from store.artifacts import ArtifactStore
 from store.ledger.memory import MemoryLedger
 from store.runtime.memory import MemoryRuntime
@@ -168,3 +171,47 @@ def test_from_python_it_is_a_section_and_nothing_is_written(stack: Stack, folder
     assert 0 < answer.tokens <= 1500
     assert answer.context_id.startswith("reference-context:")
     assert stack.state() == before
+
+
+FAR = "what does grandmother put into her apple cake"
+
+
+def test_nothing_near_is_an_explicit_nothing(stack: Stack, folder: Path) -> None:
+    """The least far away is no answer, in no way of asking."""
+    told(stack, "add", str(folder))
+    found = told(stack, "search", FAR, acts=False)
+    assert (found["status"], found["hits"]) == ("empty", [])
+    assert "Nothing that counts is near enough" in run(stack, "search", FAR, acts=False)
+    assert told(stack, "search", "trees of a forest", acts=False)["status"] == "found"
+    stores, model = stack.stores, SentenceTransformerEmbedder()
+    answer = consult(stores.ledger, stores.artifacts, "demo", model, ReferenceQuestion(text=FAR))
+    assert (answer.status, answer.quotes) == (ReferenceStatus.EMPTY, ())
+    assert "references: 0." in answer.rendered
+    frozen = told(stack, "context", FAR, "--research-context", CONTEXT)
+    assert frozen["cards"] == []
+    assert "references: 0." in frozen["rendered"]
+    assert checked(stack).clean
+
+
+def test_a_chunk_that_holds_the_words_is_found_whatever_it_means(stack: Stack, tmp_path: Path) -> None:
+    path = tmp_path / "codes.txt"
+    path.write_text("zxq-4411 qqv-9 wvu-77 hjk-02 and much that means nothing to any model", encoding="utf-8")
+    told(stack, "add", str(path))
+    assert [hit["facts"]["title"] for hit in told(stack, "search", "zxq-4411 qqv-9")["hits"]] == ["codes.txt"]
+    assert told(stack, "search", f"zxq-4411 {FAR}")["status"] == "empty"
+
+
+def test_every_command_uses_the_model_of_the_embedding_policy(
+    stack: Stack, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = embedding_policy().as_json() | {"version": "2", "query_prompt": "query: ", "passage_prompt": "passage: "}
+    file = tmp_path / "embedding.yaml"
+    file.write_text(json.dumps(policy), encoding="utf-8")
+    own = SentenceTransformerEmbedder(ModelSettings.of(EmbeddingPolicy.build(**policy)))
+    monkeypatch.setenv("VRM_EMBEDDING_POLICY", str(file))
+    told(stack, "add", str(folder))
+    stores = stack.stores
+    for model, is_recorded in ((own, True), (SentenceTransformerEmbedder(), False)):
+        found = open_references(stores.ledger, stores.artifacts, "demo", model, reference_policy())
+        assert found.is_recorded is is_recorded
+    assert told(stack, "search", "an L2 penalty", acts=False)["index"]["recorded"]

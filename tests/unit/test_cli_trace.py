@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from evaluation.mediation import mediation
 from memory.trace.costs import Component, CostBook, Meter
 from memory.trace.reading import Asked, read_traces
+from records.decisions import RecallContext
 from tests.data.world import World
 from tests.support.trials import NOW
 from tests.unit.facts_world import filled_world
@@ -89,7 +90,8 @@ def test_text_tells_shares_with_their_denominators(world: World, tmp_path: Path)
 
 def test_costs_beside_it(world: World, tmp_path: Path) -> None:
     with Meter(CostBook(tmp_path / "costs.jsonl"), "world", lambda: NOW).measured(Component.RETRIEVAL, "x") as spent:
-        spent.items = 4
+        contexts = [each.load() for each in world.ledger.find("decision-recall-context", "world")]
+        spent.on = [each.intent_id for each in contexts if isinstance(each, RecallContext)]
     costs = _json(world, tmp_path, "--namespace", "world", "--costs")["costs"]
     retrieval = next(each for each in costs["components"] if each["component"] == "retrieval")
     assert (retrieval["measured"], retrieval["of"], retrieval["complete"]) == (4, 4, True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -34,11 +36,14 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     return build_pair(tmp_path_factory.mktemp("pair"))
 
 
-def _statement(component: Component, amount: float, items: int, subject: str = "subject") -> CostStatement:
+_NUMBERS = itertools.count(1)
+
+
+def _statement(component: Component, amount: float, on: Sequence[str] = ()) -> CostStatement:
     unit, source = UNITS[component]
     return CostStatement(
-        at=NOW, namespace=SPACE, component=component, subject=subject, amount=amount, unit=unit, source=source,
-        items=items,
+        statement=f"statement-{next(_NUMBERS)}", at=NOW, namespace=SPACE, component=component, subject="subject",
+        amount=amount, unit=unit, source=source, on=tuple(map(str, on)),
     )  # fmt: skip
 
 
@@ -49,12 +54,14 @@ def _costs(pair: Pair, statements: list[CostStatement], *, whole: bool = True) -
 
 
 def _complete(pair: Pair) -> list[CostStatement]:
-    (snapshot,) = pair.stack.load("knowledge-snapshot")
+    items = [each.work_item_id for each in pair.stack.load("distillation-work-completion")]
+    builds = [each.id for each in pair.stack.load("memory-index-build")]
+    asked = [each.intent_id for each in pair.stack.load("decision-recall-context")]
     return [
-        _statement(Component.DISTILLATION, 3.0, 5),
-        _statement(Component.DISTILLATION, 1.0, 3),
-        _statement(Component.INDEX_BUILD, 0.5, 1, str(snapshot.id)),
-        _statement(Component.RETRIEVAL, 0.25, 1),
+        _statement(Component.DISTILLATION, 3.0, items[:5]),
+        _statement(Component.DISTILLATION, 1.0, items[5:]),
+        _statement(Component.INDEX_BUILD, 0.5, builds),
+        _statement(Component.RETRIEVAL, 0.25, asked),
     ]
 
 
@@ -92,10 +99,40 @@ def test_vrm_o06_cost_of_an_improvement_is_a_tagged_value(pair: Pair) -> None:
 
 
 def test_vrm_o06_what_was_not_measured_shows(pair: Pair) -> None:
-    costs = _costs(pair, [_statement(Component.DISTILLATION, 3.0, 5)])
+    costs = _costs(pair, _complete(pair)[:1])
+    assert (_of(costs, Component.DISTILLATION).measured, _of(costs, Component.DISTILLATION).of) == (5, 8)
     assert not _of(costs, Component.DISTILLATION).complete
     assert not _of(costs, Component.INDEX_BUILD).complete
     assert costs.per_improvement(*OF_MEMORY) is None
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_vrm_o06_what_was_done_again_is_paid_twice_and_counted_once(pair: Pair, place: int) -> None:
+    """A crash between work and record: the driver that goes on does the work, and states it, again."""
+    stated = _complete(pair)
+    again = stated[place].model_copy(update={"statement": "the driver that went on"})
+    whole, repeated = _costs(pair, stated), _costs(pair, [*stated, again])
+    for before, after in zip(whole.components, repeated.components, strict=True):
+        assert (before.measured, before.of) == (after.measured, after.of)
+        paid = again.amount if before.component is again.component else 0
+        assert after.amount == before.amount + paid
+
+
+def test_vrm_o06_a_repetition_stands_for_nothing_that_was_not_measured(pair: Pair) -> None:
+    """As many items as there are, of which some were stated twice and some never."""
+    (first, *_) = _complete(pair)
+    again = first.model_copy(update={"statement": "again"})
+    costs = _costs(pair, [first, again])
+    assert len(first.on) + len(again.on) >= _of(costs, Component.DISTILLATION).of
+    assert not _of(costs, Component.DISTILLATION).complete
+    assert costs.per_improvement(Component.DISTILLATION) is None
+
+
+def test_vrm_o06_a_line_that_is_there_twice_is_one_cost(tmp_path: Path) -> None:
+    book = CostBook(tmp_path / "costs.jsonl")
+    book.state(_statement(Component.RETRIEVAL, 0.1, ["intent"]))
+    book.path.write_bytes(book.path.read_bytes() * 2)
+    assert [each.amount for each in book.read()] == [0.1]
 
 
 def test_vrm_o06_no_statement_changes_a_record(pair: Pair, tmp_path: Path) -> None:
@@ -108,7 +145,7 @@ def test_vrm_o06_no_statement_changes_a_record(pair: Pair, tmp_path: Path) -> No
 def test_statements_are_read_back_as_they_were_made(tmp_path: Path) -> None:
     book = CostBook(tmp_path / "costs.jsonl")
     assert book.read() == []
-    made = [_statement(Component.RETRIEVAL, 0.1, 2), _statement(Component.INDEX_BUILD, 7, 1)]
+    made = [_statement(Component.RETRIEVAL, 0.1, ["a", "b"]), _statement(Component.INDEX_BUILD, 7, ["c"])]
     for each in made:
         book.state(each)
     with book.path.open("ab") as file:
@@ -122,17 +159,17 @@ def test_a_block_that_fails_is_stated_too(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), Meter(book, SPACE, lambda: NOW).measured(Component.DISTILLATION, "x"):
         _ = 1 / 0
     (found,) = book.read()
-    assert (found.items, found.amount >= 0) == (0, True)
+    assert (found.on, found.amount >= 0) == ((), True)
 
 
 def test_a_statement_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
-    CostBook(tmp_path / "gone" / "costs.jsonl").state(_statement(Component.RETRIEVAL, 1, 1))
+    CostBook(tmp_path / "gone" / "costs.jsonl").state(_statement(Component.RETRIEVAL, 1))
 
 
 @pytest.mark.parametrize("amount", [math.inf, math.nan, -1.0])
 def test_an_amount_is_finite(amount: float) -> None:
     with pytest.raises(ValidationError):
-        _statement(Component.RETRIEVAL, amount, 1)
+        _statement(Component.RETRIEVAL, amount)
 
 
 def test_costs_of_two_units_have_no_sum() -> None:

@@ -23,6 +23,7 @@ from records.flows import Authority, Transition
 from records.ids import CardId, CitationId, NoCommitId
 from records.outcomes import CardDisposition, CardReason, CardVerdict, DecisionStatus, NoCommitReason, RecallOutcome
 from tests.support.decision_samples import sample_records
+from tests.support.reference_samples import make_build, make_chunks, make_source
 from tests.support.trials import NOW, digest
 from tests.unit.recall_support import intent, rule
 from tests.unit.recall_world import BrokenEmbedder, World, answer, proof, without_fallback
@@ -67,7 +68,7 @@ def test_every_item_of_the_specification_has_an_event() -> None:
 
 def test_a_chain_tells_every_event_but_those_of_failure(chain: tuple[Pair, list[Event]]) -> None:
     _, heard = chain
-    silent = {"index.failed", "recall.failed", "append.refused", "cost.stated", LOST}
+    silent = {"index.failed", "recall.failed", "append.refused", "cost.stated", "references.indexed", LOST}
     assert {each.name for each in heard} == set(EVENTS) - silent
     assert all(set(each.fields) == set(EVENTS[each.name].fields) for each in heard)
 
@@ -133,7 +134,7 @@ def test_what_is_no_name_is_withheld(text: str) -> None:
 
 def test_numbers_that_json_has_not_are_left_out() -> None:
     made = event("cost.stated", "space", component="retrieval", subject="x", amount=float("inf"), unit="seconds",
-                 source="s", items=float("nan"))  # fmt: skip
+                 source="s", statement="s", items=float("nan"))  # fmt: skip
     assert (made.fields["amount"], made.fields["items"]) == (None, None)
 
 
@@ -301,7 +302,16 @@ def test_vrm_o06_a_cost_is_told(tmp_path: Path) -> None:
         listening(heard.append),
         Meter(CostBook(tmp_path / "costs"), SPACE, lambda: NOW).measured(Component.RETRIEVAL, "recall-input") as spent,
     ):
-        spent.items = 2
+        spent.on = ["intent-1", "intent-2"]
     (made,) = heard
     assert made.name == "cost.stated"
     assert (made.fields["component"], made.fields["unit"], made.fields["items"]) == ("retrieval", "seconds", 2)
+
+
+def test_the_index_of_sources_to_consult_is_told() -> None:
+    source = make_source(SPACE)
+    build = make_build(source, make_chunks(source))
+    (made,) = told(build)
+    assert (made.name, made.fields["index"], made.fields["sources"]) == ("references.indexed", str(build.id), 1)
+    assert made.fields["identity_digest"] == build.identity_digest
+    assert WITHHELD not in json.dumps(made.fields)

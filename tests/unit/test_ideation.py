@@ -11,15 +11,28 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evaluation.ideation import CLAIM, BranchResult, Search, ideation_report
-from policies.ideation import Branch, Idea, coverage, dependence, ideation_policy, propose
+from policies.ideation import (
+    Branch,
+    Idea,
+    coverage,
+    dependence,
+    dependence_cap,
+    ideation_policy,
+    propose,
+    steerable,
+)
 from policies.loading import load_policy
 from policies.planner import PlannerQuestion, planner_policy
+from policies.retrieval_policy import FreshStart, confirmatory_policy, retrieval_policy
 from records.decisions import AllowedAction, ContextItem
 from records.errors import InvalidInputError
+from records.values import DecisionPoint
 from tests.unit.recall_support import CATALOG, rule, view
 from tests.unit.test_planner import card
 
 POLICY = ideation_policy()
+CAP = dependence_cap(retrieval_policy())
+STEERED = steerable(POLICY.proposals, CAP)
 
 
 def idea(family: str | None, *, valid: bool = True, steered: bool = False) -> Idea:
@@ -54,7 +67,7 @@ def search_by(cards: tuple[ContextItem, ...], seed: int) -> list[tuple[AllowedAc
             seed=seed,
             view=view(),
         )
-        answer = propose(question, planner_policy(), POLICY)
+        answer = propose(question, planner_policy(), STEERED)
         assert answer.action is not None
         had.append((answer.action, answer.steered))
     return had
@@ -76,10 +89,10 @@ def test_vrm_o05_memory_steers_no_more_than_its_cap_and_the_rest_explores(seed: 
         )
     )
     with_memory, fresh = search_by(shown, seed), search_by((), seed)
-    assert sum(steered for _, steered in with_memory) <= POLICY.steerable == 2
+    assert sum(steered for _, steered in with_memory) <= STEERED == 2
     assert not any(steered for _, steered in fresh)
     assert with_memory[0][1]
-    assert not any(steered for _, steered in with_memory[POLICY.steerable :])
+    assert not any(steered for _, steered in with_memory[STEERED:])
     for ideas in (with_memory, fresh):
         assert len({action for action, _ in ideas}) == POLICY.proposals
 
@@ -105,7 +118,7 @@ SEARCHES = [
 
 def test_vrm_o05_both_branches_are_reported_with_quality_diversity_and_intervals() -> None:
     """Intervals against scipy; the fresh branch of `t1` failed, and counts as it was planned to."""
-    report = ideation_report(SEARCHES, POLICY, "accuracy")
+    report = ideation_report(SEARCHES, POLICY, CAP, "accuracy")
     memory, fresh = (report["branches"][branch.value] for branch in Branch)
     assert memory["coverage"]["mean"] == 0.75
     assert fresh["coverage"]["mean"] == pytest.approx((0 + 1 + 1) / 3)
@@ -121,7 +134,7 @@ def test_vrm_o05_both_branches_are_reported_with_quality_diversity_and_intervals
 
 
 def test_two_tasks_have_no_interval_and_nothing_is_claimed() -> None:
-    report = ideation_report(SEARCHES[:2], POLICY, "accuracy")
+    report = ideation_report(SEARCHES[:2], POLICY, CAP, "accuracy")
     assert report["branches"]["with_memory"]["coverage"]["low"] is None
     assert report["difference"]["quality"]["low"] is None
     assert report["claim"] == CLAIM
@@ -131,20 +144,33 @@ def test_two_tasks_have_no_interval_and_nothing_is_claimed() -> None:
 
 def test_seeds_of_a_task_are_no_tasks() -> None:
     doubled = [*SEARCHES, *(Search(task=each.task, seed=1, branches=each.branches) for each in SEARCHES)]
-    one, two = (ideation_report(searches, POLICY, "m") for searches in (SEARCHES, doubled))
+    one, two = (ideation_report(searches, POLICY, CAP, "m") for searches in (SEARCHES, doubled))
     assert two["searches"] == 2 * one["searches"]
     assert two["branches"]["fresh_start"]["coverage"] == one["branches"]["fresh_start"]["coverage"]
 
 
 def test_exceeding_the_cap_is_told() -> None:
     over = Search(task="t", seed=0, branches={each: result(0.5, "a", "b", "c", "d", steered=3) for each in Branch})
-    assert ideation_report([over], POLICY, "m")["memory_dependence"] == {
+    assert ideation_report([over], POLICY, CAP, "m")["memory_dependence"] == {
         "cap": 0.5, "largest": 0.75, "within_cap": False,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("changes", [{"proposals": 1}, {"dependence_cap": 1001}, {"level": "0.950"}])
+@pytest.mark.parametrize("changes", [{"proposals": 1}, {"dependence_cap": 500}, {"level": "0.950"}])
 def test_what_is_no_policy_is_refused(changes: dict[str, Any]) -> None:
     text = json.dumps(POLICY.as_json() | changes)
     with pytest.raises(InvalidInputError, match=next(iter(changes))):
         load_policy(type(POLICY), text, "f")
+
+
+def test_the_cap_stands_in_the_retrieval_policy_alone() -> None:
+    """What the profile for ideation says is what a search keeps, and a policy without one has no search."""
+    assert not [name for name in type(POLICY).model_fields if "cap" in name]
+    profile = retrieval_policy().require_profile(DecisionPoint.IDEATION)
+    start = FreshStart(branches=1, dependence_cap=250)
+    changed = retrieval_policy().model_copy(update={"profiles": (profile.model_copy(update={"fresh_start": start}),)})
+    assert steerable(POLICY.proposals, dependence_cap(changed)) == 1
+    for policy in (retrieval_policy("1"), confirmatory_policy()):
+        if policy.profile(DecisionPoint.IDEATION) is None:
+            with pytest.raises(ValueError, match="ideation"):
+                dependence_cap(policy)

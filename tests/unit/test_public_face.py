@@ -55,3 +55,23 @@ def test_every_command_has_help_with_an_example_and_json(command: str) -> None:
 def test_the_readme_names_commands_that_exist() -> None:
     named = set(re.findall(r"vrm ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
     assert named <= {*COMMANDS, "turns", "runs"}, named
+
+
+def _told_commands() -> list[str]:
+    """Return the lines of the README's blocks that call the program, without their comments."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\.venv/bin/vrm (.+?)(?:\s+#.*)?$", text.replace("\\\n", ""), re.MULTILINE)
+    assert len(lines) > 20, "the README shows the commands"
+    return [re.sub(r"\s+", " ", line).strip() for line in lines]
+
+
+@pytest.mark.parametrize("line", _told_commands())
+def test_every_line_of_the_readme_is_a_command_with_these_options(line: str) -> None:
+    words = line.split()
+    parts = words[
+        : next((at for at, word in enumerate(words) if not re.fullmatch(r"[a-z-]+", word) or word[0] == "-"), None)
+    ]
+    shown = CliRunner().invoke(app, [*parts, "--help"], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    for option in (word for word in words if word.startswith("-")):
+        assert re.search(rf"{option}\b", shown.output), (option, parts)

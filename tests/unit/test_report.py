@@ -14,12 +14,13 @@ import pytest
 from evaluation.paired import Finding, PairedTrial, paired_effect
 from records.errors import InvalidSourceError, NotFoundError, UnavailableError
 from store.ledger.memory import MemoryLedger
-from tests.unit.facts_world import ROUND, filled_world
+from tests.unit.facts_world import COMPARED, ROUND, filled_world
 from vrm.mainjob.facts import RoundFacts, facts_of
 from vrm.mainjob.facts.shapes import Change
 from vrm.mainjob.plan import Round
 from vrm.report import read_facts, render, summary_lines, write_report
 from vrm.report.headline import headline
+from vrm.report.page import OUTCOMES
 from vrm.report.words import change, say, scope, signed
 
 _HOSTILE = '<script src="https://x.test/a.js"></script>&"\''
@@ -257,3 +258,26 @@ def test_words() -> None:
     assert scope("class_balance balanced, size_band small") == "balanced, small"
     made = Change(knob="C", from_value="1", to_value='"auto"')
     assert change(made) == "C 1 \N{RIGHTWARDS ARROW} auto"
+
+
+def test_the_arm_of_the_earlier_design_is_told_with_its_denominator(tmp_path: Path, facts: RoundFacts) -> None:
+    """By hand (`facts_world`): in effect at the end are 0.8 and 0.4; control 0.7 and none, memory 0.75 and 0.4."""
+    world = filled_world(tmp_path / "compared", COMPARED)
+    with world.ledger.reading() as reader:
+        compared = facts_of(reader, COMPARED, seconds={}, versions={})
+    legacy = compared.held_out.legacy
+    assert legacy is not None
+    assert (legacy.planned, legacy.with_outcome, legacy.trials, legacy.failed) == (4, 3, 2, 0)
+    final = {(each.arm, each.minus): each.effect for each in legacy.differences if each.outcome == "final"}
+    assert final["legacy", "control"].mean_delta == pytest.approx(((0.8 - 0.7) + (0.4 - 0)) / 2)
+    assert final["memory", "legacy"].mean_delta == pytest.approx(((0.75 - 0.8) + 0) / 2)
+    assert {effect.n_tasks for effect in final.values()} == {2}
+    text = render(compared)
+    assert "3 of 4 planned decisions of this arm" in text
+    assert "legacy minus control" in text
+    assert text.count("<strong>legacy</strong>") == 2
+    (section,) = (each for each in summary_lines(compared) if "earlier design" in each.title)
+    assert section.rows[0][:4] == ("legacy minus control", OUTCOMES["final"], "2", signed(0.25))
+    assert compared.held_out.comparisons == facts.held_out.comparisons, "the registered comparison is what it was"
+    assert (compared.held_out.planned, facts.held_out.legacy) == (facts.held_out.planned, None)
+    assert "earlier design" not in render(facts)

@@ -14,6 +14,7 @@ from vrm.cli.output import AsJson, Namespace, command, console, progress, show_j
 from vrm.home import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
+    from memory.index.embedding import Embedder
     from memory.reference.adding import Added, Given
     from memory.reference.search import References
     from records.reference import ReferenceIndexBuild, ReferenceKind
@@ -74,7 +75,7 @@ def add(
         done = _added(joined, stores, namespace, files, given, told=told)
         if len(done) == 1 and done[0].error is not None:
             raise done[0].error
-        build = _indexed(joined, stores, namespace, told)
+        build = _indexed(joined, stores, namespace, _embedder(), told)
     found = view.added_json(namespace, done, build)
     if as_json:
         show_json(found)
@@ -128,12 +129,21 @@ def _added(
     return add_sources(ports, namespace, files, given, reference_policy(), progress=told)
 
 
-def _indexed(joined: Connection, stores: OpenStores, namespace: str, told: Told) -> ReferenceIndexBuild | None:
-    from memory.index.embedding import SentenceTransformerEmbedder  # noqa: PLC0415  # as above
-    from memory.reference.recording import record_index  # noqa: PLC0415
+def _indexed(
+    joined: Connection, stores: OpenStores, namespace: str, embedder: Embedder, told: Told
+) -> ReferenceIndexBuild | None:
+    from memory.reference.recording import record_index  # noqa: PLC0415  # as above
 
-    coordinator, embedder = joined.coordinator(stores), SentenceTransformerEmbedder()
+    coordinator = joined.coordinator(stores)
     return record_index(stores.ledger, stores.artifacts, coordinator, namespace, embedder, progress=told)
+
+
+def _embedder() -> Embedder:
+    """Return the model of the installation's Embedding Policy; nothing of it is loaded yet."""
+    from memory.index.embedding import ModelSettings, SentenceTransformerEmbedder  # noqa: PLC0415  # as above
+    from vrm.bootstrap import embedding  # noqa: PLC0415
+
+    return SentenceTransformerEmbedder(ModelSettings.of(embedding()))
 
 
 @app.command("list", short_help="List the sources, with their licences.")
@@ -220,7 +230,8 @@ def search(
 ) -> None:
     """Find quotations in the sources of a namespace, best first, with place and licence.
 
-    The same sources and words give the same answer. Nothing is written.
+    The same sources and words give the same answer, and nothing is written. Where nothing is near enough the answer is
+    an explicit nothing.
 
     \b
     Examples:
@@ -246,14 +257,13 @@ def _kinds(kind: str | None) -> tuple[ReferenceKind, ...]:
 
 
 def _opened(stores: OpenStores, namespace: str, told: Told) -> References:
-    from memory.index.embedding import SentenceTransformerEmbedder  # noqa: PLC0415  # as above
-    from memory.reference.search import open_references  # noqa: PLC0415
+    from memory.reference.search import open_references  # noqa: PLC0415  # as above
     from policies.references.policy import reference_policy  # noqa: PLC0415
     from records.fields import require_namespace  # noqa: PLC0415
 
     require_namespace(namespace)
-    embedder, policy = SentenceTransformerEmbedder(), reference_policy()
-    return open_references(stores.ledger, stores.artifacts, namespace, embedder, policy, progress=told)
+    policy = reference_policy()
+    return open_references(stores.ledger, stores.artifacts, namespace, _embedder(), policy, progress=told)
 
 
 @app.command("context", short_help="Freeze the Reference Context of a Research Context.")
@@ -291,7 +301,7 @@ def freeze(
         hits = opened.search(text, opened.policy.rendering.max_cards, wanted)
         composed = compose_references(opened, hits, text, research_context, tokenizer.count, budget=budget)
         if not opened.is_recorded:
-            _indexed(joined, stores, namespace, told)
+            _indexed(joined, stores, namespace, opened.embedder, told)
         freeze_references(stores.artifacts, joined.coordinator(stores), composed)
     if as_json:
         show_json(view.context_json(composed.record, composed.rendered))

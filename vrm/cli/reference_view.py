@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from memory.reference.adding import Added, Addition
 from memory.reference.catalogue import StoredSource
-from memory.reference.search import ReferenceHit, References
+from memory.reference.search import ReferenceHit, References, ReferenceStatus
 from policies.escaping import quoted
 from policies.references.rendering import UNKNOWN, licence_text
 from records.reference import ReferenceCard, ReferenceContext, ReferenceIndexBuild, SourceFacts
@@ -97,7 +97,8 @@ def search_json(opened: References, hits: Sequence[ReferenceHit]) -> dict[str, A
         }
         for hit in hits
     ]
-    return {"index": build_json(opened.build, recorded=opened.is_recorded), "hits": found}
+    status = ReferenceStatus.of(hits)
+    return {"status": status, "index": build_json(opened.build, recorded=opened.is_recorded), "hits": found}
 
 
 def card_json(card: ReferenceCard) -> dict[str, Any]:
@@ -176,7 +177,7 @@ def show_detail(out: Console, found: dict[str, Any]) -> None:
 def show_hits(out: Console, found: dict[str, Any]) -> None:
     """Print what was found."""
     if not found["hits"]:
-        out.print("Nothing was found.")
+        out.print("Nothing that counts is near enough to be quoted.")
     for number, hit in enumerate(found["hits"], start=1):
         facts = hit["facts"]
         show_title(out, f"{number}. {facts['source_kind']} {quoted(facts['title'], _QUOTED)}")

@@ -18,7 +18,7 @@ from records.appends import Append, Proposal
 from records.base import Record
 from records.canonical import canonical_bytes
 from records.decisions import DecisionContractView, DecisionIntent, RecallContext, memory_binding
-from records.errors import StaleError
+from records.errors import IdentityConflictError, StaleError, VrmError
 from records.flows import Authority, Transition
 from records.ids import IntentId
 from records.legacy_recall import LegacyRecall
@@ -39,6 +39,7 @@ class Decisions:
         """Register what is new, and return the intents as the Ledger holds them, with their first timestamps.
 
         Raises:
+            IdentityConflictError: an earlier version registered another decision at such a place.
             StaleError: the Runtime knows a decision and the Ledger has no intent of it.
         """
         stores = self._job.stores
@@ -47,16 +48,40 @@ class Decisions:
         proposals = [
             proposal_of(draft, Transition.APPEND_INTENT, Authority.ADMISSION, (view, draft), (1, 1)) for draft in fresh
         ]
-        require(self._job.spine.carry(proposals))
+        try:
+            require(self._job.spine.carry(proposals))
+        except VrmError:
+            self._require_free(drafts)
+            raise
         stored = stores.ledger.get_many(str(draft.id) for draft in drafts)
         loaded = {key: item.load() for key, item in stored.items()}
         intents = [item for draft in drafts if isinstance(item := loaded.get(str(draft.id)), DecisionIntent)]
         if len(intents) < len(drafts):
+            self._require_free(drafts)
             missing = next(str(draft.id) for draft in drafts if str(draft.id) not in loaded)
             phase = known[missing].phase.value if missing in known else "unknown"
             remedy = "Its intent is not in the Ledger: run `vrm recover`, which settles its grant, and go on."
             raise StaleError("decision intent", f"{missing} {phase}", remedy)
         return intents
+
+    def _require_free(self, drafts: Sequence[DecisionIntent]) -> None:
+        """Refuse to decide where another decision stands at the place of a draft: one slot of a Run is decided once.
+
+        Raises:
+            IdentityConflictError: one does; the error says what to do.
+        """
+        runs = sorted({str(draft.run_id) for draft in drafts})
+        found = self._job.stores.ledger.find("decision-intent", self._job.namespace, run_id=runs)
+        stored = [record for item in found if isinstance(record := item.load(), DecisionIntent)]
+        places = {(each.run_id, each.activity_id, each.iteration): each for each in stored}
+        for draft in drafts:
+            met = places.get((draft.run_id, draft.activity_id, draft.iteration), draft)
+            if met.id != draft.id:
+                remedy = (
+                    "An earlier version, or another policy, began this decision: finish its Run with what began it, "
+                )
+                remedy += f"or give it up with `vrm runs cancel {draft.run_id}` and give the command again."
+                raise IdentityConflictError("decision intent", str(met.id), remedy)
 
     def give(self, given: Sequence[tuple[DecisionIntent, Source]]) -> None:
         """Publish what each actor is given of memory, and in which words, before any is asked (spec 9.7, 13)."""

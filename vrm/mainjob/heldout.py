@@ -18,12 +18,13 @@ from memory.recall.context import Recall
 from policies.acting import ActorFailure, malformed
 from policies.instruction import actor_instruction
 from policies.legacy_lessons import plan_with_lessons
-from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, plan
+from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, change_of, plan
 from policies.preflight import answer_faults, rejection, violations
 from records.appends import Proposal
 from records.canonical import canonical_bytes
 from records.decisions import BlockedProposal, DecisionIntent, RecallContext, RecallRequest
 from records.envelopes import PlannerEnvelope
+from records.errors import ErasedError
 from records.flows import Authority, Transition
 from records.governance import Mode
 from records.ids import ContextId
@@ -35,7 +36,7 @@ from vrm.mainjob.deciding import Decisions, proposal_of
 from vrm.mainjob.experiments import Experiments, Verified
 from vrm.mainjob.job import Job, require
 from vrm.mainjob.lessons import Lessons
-from vrm.mainjob.outcomes import Decided, Source
+from vrm.mainjob.outcomes import Decided, ErasedLessons, Source
 from vrm.mainjob.trials import SLOT, DecisionMaker, TrialState, arm_profiles, new_trials
 
 Actor = Callable[[PlannerQuestion, PlannerPolicy], PlannerAnswer | ActorFailure]
@@ -56,6 +57,15 @@ class Pending:
     answer: PlannerAnswer | None
     rejected: TerminalReason | None = None
     failed: ActorFailure | None = None
+
+
+@dataclass(frozen=True)
+class _Learnt:
+    """Lessons, the position up to which they were learnt, and the retention frontier at which they were."""
+
+    until: int
+    denied_at: int
+    lessons: Lessons
 
 
 class HeldOut:
@@ -86,7 +96,7 @@ class HeldOut:
         self._experiments = experiments
         self._recall = recall
         self._learn = learn
-        self._lessons: Lessons | None = None
+        self._learnt: _Learnt | None = None
         self._actor = actor
         self._decisions = Decisions(job)
 
@@ -162,7 +172,8 @@ class HeldOut:
         """Return the lessons of the decisions whose arm has them; such an arm requires no context, and gets none.
 
         A round that goes on learns from the same evidence: all that was there at the first of these decisions, less
-        what retention denies now. A decision that has its outcome keeps what its actor was given.
+        what retention denies now. A decision that has its outcome keeps what its actor was given, or what its envelope
+        says of it where that was erased.
         """
         if self._learn is None:
             return {}
@@ -170,26 +181,40 @@ class HeldOut:
         arms = {str(intent.id): state for state, intent in paired if state.mode is Mode.LEGACY_RECALL}
         if not arms:
             return {}
-        if self._lessons is None:
-            stored = self._job.stores.ledger.get_many(arms)
-            self._lessons = self._learn(min(item.position for item in stored.values()))
-        lessons, given = self._lessons, self._given(list(arms))
+        lessons, given = self._lessons(self._learn, list(arms)), self._given(list(arms))
         return {
             intent.id: given.get(str(intent.id)) or lessons.recall(intent, self._maker.query(arms[str(intent.id)]))
             for intent in intents
             if str(intent.id) in arms
         }
 
-    def _given(self, ids: Sequence[str]) -> dict[str, LegacyRecall]:
+    def _lessons(self, learn: Callable[[int], Lessons], intent_ids: Sequence[str]) -> Lessons:
+        """Return what was learnt at the first of all decisions, learnt anew where something was denied since."""
+        ledger = self._job.stores.ledger
+        denied_at = ledger.namespace_head(self._job.namespace).retention
+        if self._learnt is None:
+            until = min(item.position for item in ledger.get_many(intent_ids).values())
+            self._learnt = _Learnt(until, denied_at, learn(until))
+        elif self._learnt.denied_at != denied_at:
+            self._learnt = _Learnt(self._learnt.until, denied_at, learn(self._learnt.until))
+        return self._learnt.lessons
+
+    def _given(self, ids: Sequence[str]) -> dict[str, LegacyRecall | ErasedLessons]:
         """Return the lessons that the envelopes of concluded decisions name."""
         stores = self._job.stores
-        found = {}
+        found: dict[str, LegacyRecall | ErasedLessons] = {}
         for stored in stores.ledger.find("recall-decision-outcome", self._job.namespace, intent_id=list(ids)):
             outcome = stored.load()
             if isinstance(outcome, RecallOutcome) and outcome.executed_actor is not None:
                 envelope = PlannerEnvelope.load(stores.artifacts.read(outcome.executed_actor.response_digest))
-                if envelope.legacy_recall is not None:
-                    found[str(outcome.intent_id)] = LegacyRecall.load(stores.artifacts.read(envelope.legacy_recall))
+                if envelope.legacy_recall is None:
+                    continue
+                try:
+                    lessons = LegacyRecall.load(stores.artifacts.read(envelope.legacy_recall))
+                except ErasedError:
+                    found[str(outcome.intent_id)] = ErasedLessons(envelope)
+                else:
+                    found[str(outcome.intent_id)] = lessons
         return found
 
     def _said(self, intents: Sequence[DecisionIntent]) -> dict[str, Source]:
@@ -261,6 +286,8 @@ class HeldOut:
             view=self._maker.view,
             section_digest=source.rendered_digest if isinstance(source, RecallContext) else None,
         )
+        if isinstance(source, ErasedLessons):
+            return _kept_answer(question, source.envelope)
         if isinstance(source, LegacyRecall):
             return plan_with_lessons(question, source.items, self._maker.planner)
         if self._actor is not plan:  # it may take its time
@@ -318,6 +345,13 @@ class HeldOut:
             if len(closed) == len(intents) and not self._job.campaigns.without_receipt(state.run_id):
                 commands.append(completion(state.run_id, self._job.leasing.held(state.activity_id)))
         self._job.apply(commands)
+
+
+def _kept_answer(question: PlannerQuestion, envelope: PlannerEnvelope) -> PlannerAnswer:
+    """Return the answer that an envelope keeps, for a decision whose lessons are gone."""
+    action = envelope.proposal
+    change = None if action is None else change_of(question, action)
+    return PlannerAnswer(change=change, action=action, dispositions=envelope.dispositions, steered=envelope.steered)
 
 
 def _reaches_actor(state: TrialState, source: Source) -> bool:

@@ -8,31 +8,30 @@ came of it is evidence of evaluation and enters no memory. A search that was cut
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from evaluation.ideation import BranchResult, Search, ideation_report
 from experiments.tabular.tasks import task_names
 from policies.catalog import InterventionCatalog, KnobValue, load_catalog
-from policies.ideation import Branch, Idea, IdeationPolicy, ideation_policy, propose
+from policies.ideation import Branch, Idea, IdeationPolicy, dependence_cap, ideation_policy, propose, steerable
 from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, planner_policy
 from policies.retrieval_policy import retrieval_policy
 from records.canonical import domain_digest
 from records.governance import ArmAssignment, ArmManifest
-from records.states import Machine, Phase
+from records.states import Machine
 from records.values import DecisionPoint, RecallRequirement
 from vrm.domain import CATALOG
 from vrm.mainjob import steps
+from vrm.mainjob.begun import require_own
 from vrm.mainjob.experiments import Experiments
-from vrm.mainjob.heldout import HeldOut
+from vrm.mainjob.heldout import Actor, HeldOut
 from vrm.mainjob.job import Job
-from vrm.mainjob.plan import Round, in_scope
+from vrm.mainjob.plan import in_scope
 from vrm.mainjob.run import recover
+from vrm.mainjob.searches import Place, next_search
 from vrm.mainjob.tabular import PRIMARY, STEERING, contract_of
 from vrm.mainjob.trials import DecisionMaker, TrialState, memory_profile
-
-FIRST_SEED: Final = 20_000
-"""Far from the seeds of sweeps and of held-out trials."""
 
 REQUIREMENTS: Final = {
     Branch.WITH_MEMORY: RecallRequirement.REQUIRED,
@@ -71,15 +70,20 @@ def search(job: Job, tasks: int | None, seeds: int) -> dict[str, Any]:
         job: the stores and owners; its round's size says which task scope is searched.
         tasks: most tasks; None takes all of the scope.
         seeds: seeds per task.
+
+    Raises:
+        IdentityConflictError: the search that is under way was begun with another specification.
     """
     recovered = recover(job)
     policy, catalog = ideation_policy(), load_catalog(CATALOG)
+    cap = dependence_cap(retrieval_policy())
     names = in_scope(task_names("held_out"), job.round.size)[:tasks]
-    round_ = _next(job, names, seeds, policy)
-    states = _states(round_, names, seeds, policy, catalog)
+    place = next_search(job.stores.runtime.find(Machine.RUN), job.round, names, seeds)
+    states = _states(place, policy, catalog)
+    require_own(job.stores.runtime, [state.run for state in states])
     contract = contract_of(job.namespace, catalog.domain)
     maker = DecisionMaker(
-        round=round_,
+        round=place.round,
         catalog=catalog,
         contract=contract,
         planner=planner_policy(),
@@ -88,12 +92,12 @@ def search(job: Job, tasks: int | None, seeds: int) -> dict[str, Any]:
         registered=manifest(policy),
     )
     experiments = Experiments(job, catalog, contract)
-    ideas = HeldOut(job, maker, experiments, job.recall, actor=_capped(policy))
+    ideas = HeldOut(job, maker, experiments, job.recall, actor=_capped(steerable(policy.proposals, cap)))
     ideas.carry(states, policy.proposals, "Ideas: two branches")
-    report = ideation_report(_searches(states, catalog), policy, PRIMARY.name)
+    report = ideation_report(_searches(states, catalog), policy, cap, PRIMARY.name)
     return {
         "namespace": job.namespace,
-        "number": round_.number,
+        "number": place.round.number,
         "decision_point": maker.point.value,
         "recall_input": maker.recall_input_id,
         "recovered": recovered,
@@ -117,41 +121,25 @@ def manifest(policy: IdeationPolicy) -> ArmManifest:
     )
 
 
-def _capped(policy: IdeationPolicy) -> Any:
+def _capped(most: int) -> Actor:
     def actor(question: PlannerQuestion, planner: PlannerPolicy) -> PlannerAnswer:
-        return propose(question, planner, policy)
+        return propose(question, planner, most)
 
     return actor
 
 
-def _next(job: Job, names: Sequence[str], seeds: int, policy: IdeationPolicy) -> Round:
-    """Return the first search that is not finished; the Runtime alone says so."""
-    catalog, number = load_catalog(CATALOG), 0
-    while True:
-        round_ = replace(job.round, number=number)
-        ids = [str(state.run_id) for state in _states(round_, names, seeds, policy, catalog)]
-        runs = job.stores.runtime.subjects(Machine.RUN, ids)
-        going_on = any(run.phase in {Phase.RUNNING, Phase.PAUSED} for run in runs.values())
-        if going_on or not runs:
-            return round_
-        number += 1
-
-
-def _states(
-    round_: Round, names: Sequence[str], seeds: int, policy: IdeationPolicy, catalog: InterventionCatalog
-) -> list[SearchState]:
+def _states(place: Place, policy: IdeationPolicy, catalog: InterventionCatalog) -> list[SearchState]:
     digest = manifest(policy).canonical_digest
-    first = FIRST_SEED + round_.number * seeds
     return [
         SearchState(
             task=task,
             seed=seed,
             arm=branch.value,
-            run=round_.run_body(f"ideation/{task}/{seed}/{branch}", digest),
+            run=place.round.run_body(f"ideation/{task}/{seed}/{branch}", digest),
             config=dict(catalog.baseline),
         )
-        for task in names
-        for seed in range(first, first + seeds)
+        for task in place.tasks
+        for seed in place.seeds
         for branch in Branch
     ]
 

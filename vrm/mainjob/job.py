@@ -39,11 +39,12 @@ from records.appends import Append, AppendReceipt
 from records.base import Record
 from records.control import BudgetLimit
 from records.decisions import BlockedProposal
-from records.errors import VrmError
+from records.errors import IdentityConflictError, VrmError
 from records.flows import Transition
 from records.runtime import Command, RunBody, activity_id
 from records.values import ActorIdentity, CampaignProfile
 from vrm.bootstrap import Stores
+from vrm.mainjob.begun import require_own
 from vrm.mainjob.plan import PROFILE, Round
 
 
@@ -161,7 +162,7 @@ class Job:
             return ()
         with self.meter.measured(Component.RETRIEVAL, asked[0][1].recall_input_id) as spent:
             answers = self.owners.retrievers.propose(asked)
-            spent.items = len(answers)
+            spent.on = [intent.id for intent, _ in asked]
         return answers
 
     @cached_property
@@ -178,12 +179,16 @@ class Job:
             budget: the limits that each of them begins with.
 
         Raises:
+            IdentityConflictError: one of them was begun with another specification; the error says what to do.
             StaleError: another driver holds one of them, or a Run is not RUNNING.
             BudgetExceededError: a Run may not be attempted again.
         """
-        RunCommands(self.stores.runtime, self.stores.artifacts, self.owners.run_owner, now).drive_runs(
-            runs, [slot], budget
-        )
+        commands = RunCommands(self.stores.runtime, self.stores.artifacts, self.owners.run_owner, now)
+        try:
+            commands.drive_runs(runs, [slot], budget)
+        except IdentityConflictError:
+            require_own(self.stores.runtime, runs)
+            raise
         self.leasing.take([activity_id(run.id, slot) for run in runs]).require_all()
 
     def keep(self) -> None:

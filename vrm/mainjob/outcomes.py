@@ -24,7 +24,15 @@ from records.outcomes import (
     TerminalReason,
 )
 
-Source = RecallContext | BlockedProposal | LegacyRecall | None
+
+@dataclass(frozen=True)
+class ErasedLessons:
+    """The lessons of a decision that was concluded, which retention erased since: its envelope stands for them."""
+
+    envelope: PlannerEnvelope
+
+
+Source = RecallContext | BlockedProposal | LegacyRecall | ErasedLessons | None
 """What memory says to one decision. It is one value: a context, or its proof, or lessons of the earlier design."""
 
 _STATUS = {
@@ -81,11 +89,20 @@ def planner_envelope(intent: DecisionIntent, answer: PlannerAnswer, source: Sour
         intent_id=IntentId(intent.id),
         instruction=actor_instruction().identity,
         memory=memory_binding(intent, source if isinstance(source, RecallContext) else None),
-        legacy_recall=source.canonical_digest if isinstance(source, LegacyRecall) else None,
+        legacy_recall=_lessons(source),
         proposal=answer.action,
         dispositions=answer.dispositions,
         steered=answer.steered,
     ).as_json()
+
+
+def _lessons(source: Source) -> str | None:
+    match source:
+        case LegacyRecall():
+            return source.canonical_digest
+        case ErasedLessons():
+            return source.envelope.legacy_recall
+    return None
 
 
 def outcome_of(decided: Decided) -> RecallOutcome:
@@ -160,7 +177,7 @@ def _source(decided: Decided) -> tuple[SourceStatus, str, str | None]:
     source = decided.source
     if isinstance(source, BlockedProposal):
         return SourceStatus.BLOCKED, source.blocked_reason.value, source.canonical_digest
-    if source is None or isinstance(source, LegacyRecall):
+    if source is None or isinstance(source, LegacyRecall | ErasedLessons):
         return SourceStatus.NOT_REQUESTED, OutcomeReason.CONTROL_ARM.value, None
     return _STATUS[source.status], source.status_reason, None
 

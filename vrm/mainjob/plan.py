@@ -13,6 +13,7 @@ from experiments.tabular.tasks import load_task, task_names
 from policies.catalog import InterventionCatalog, KnobValue
 from policies.modes import MEMORY, Arm, ModeRules, arms_of, rules_of
 from policies.retrieval_policy import RetrievalPolicy, retrieval_policy, shipped_policy
+from records.canonical import domain_digest
 from records.governance import Mode
 from records.ids import RecallInputId, RunId
 from records.runtime import RunBody
@@ -176,6 +177,11 @@ class Round:
     def run_id(self, key: str) -> RunId:
         """Return the id of a Run of this round."""
         return self.run_body(key, "0" * 64).id
+
+
+def sweep_body(round_: Round, catalog: InterventionCatalog) -> RunBody:
+    """Return the specification of the Run that owns the experiments of a round's sweep."""
+    return round_.run_body("sweep", domain_digest("sweep-specification", [catalog.digest, list(round_.seeds)]))
 
 
 def development_tasks(size: Size) -> tuple[str, ...]:

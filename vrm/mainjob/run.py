@@ -17,15 +17,17 @@ from policies.planner import plan, planner_policy
 from records.errors import InvalidInputError
 from records.governance import Mode
 from records.ids import RecallInputId, RunId
+from records.runtime import RunBody
 from records.states import Machine, Phase
 from store.runtime.port import RuntimeReader
 from vrm.domain import CATALOG
 from vrm.mainjob import published, steps
+from vrm.mainjob.begun import begun_otherwise, require_own
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.heldout import HeldOut
 from vrm.mainjob.job import Job
 from vrm.mainjob.lessons import Lessons, learn_lessons
-from vrm.mainjob.plan import FrozenInput, Round, Size, held_out_tasks
+from vrm.mainjob.plan import FrozenInput, Round, Size, held_out_tasks, sweep_body
 from vrm.mainjob.published import import_table
 from vrm.mainjob.tabular import contract_of
 from vrm.mainjob.trials import DecisionMaker, TrialState, new_trials
@@ -65,7 +67,8 @@ def next_round(
 
     A round is finished when its sweep and all of its trials are, or when one of them was cancelled or failed: without
     it the round has no end. The Runtime alone says so. A number that a round of other modes has begun is passed over,
-    so that no two rounds have the same seeds.
+    so that no two rounds have the same seeds; so is one that was begun with another specification, once nothing of it
+    is under way. While something is, it is this round that is returned, and `run_round` says what to do.
 
     Raises:
         InvalidInputError: frozen memory has no Recall Input to query, or another mode has one.
@@ -85,13 +88,18 @@ def next_round(
 
 
 def run_round(job: Job) -> Done:
-    """Carry out the job's round; whatever is there already is not done again."""
+    """Carry out the job's round; whatever is there already is not done again.
+
+    Raises:
+        IdentityConflictError: a Run of the round was begun with another specification and is under way.
+    """
     catalog = load_catalog(CATALOG)
     contract = contract_of(job.namespace, catalog.domain)
     tasks = held_out_tasks(job.round.size)
     experiments = Experiments(job, catalog, contract)
     if not job.round.rules.records:
         return Done(0, run_unrecorded(job, experiments, catalog, tasks))
+    require_own(job.stores.runtime, _bodies(job.round, catalog))
     recovered = recover(job)
     runs = {steps.sweep(job, catalog, contract): steps.SLOT}
     if job.round.size.published:
@@ -150,13 +158,18 @@ def recover(job: Job) -> int:
 def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:
     if not round_.rules.records:
         return False
-    catalog = load_catalog(CATALOG)
-    ids = [str(round_.run_id("sweep"))]
-    ids += [str(state.run_id) for state in new_trials(round_, held_out_tasks(round_.size), catalog)]
-    runs = runtime.subjects(Machine.RUN, ids)
+    bodies = _bodies(round_, load_catalog(CATALOG))
+    runs = runtime.subjects(Machine.RUN, [str(body.id) for body in bodies])
     phases = [run.phase for run in runs.values()]
     stopped = any(phase not in {Phase.RUNNING, Phase.PAUSED, Phase.COMPLETED} for phase in phases)
-    return stopped or (len(runs) == len(set(ids)) and all(phase is Phase.COMPLETED for phase in phases))
+    done = all(phase is Phase.COMPLETED for phase in phases)
+    return stopped or (done and (len(runs) == len(bodies) or bool(begun_otherwise(bodies, runs))))
+
+
+def _bodies(round_: Round, catalog: InterventionCatalog) -> list[RunBody]:
+    """Return the specifications of a round's Runs: its sweep, and its trials."""
+    trials = new_trials(round_, held_out_tasks(round_.size), catalog)
+    return [sweep_body(round_, catalog), *(state.run for state in trials)]
 
 
 def _is_taken(runtime: RuntimeReader, round_: Round) -> bool:

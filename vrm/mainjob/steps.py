@@ -23,7 +23,6 @@ from policies.catalog import InterventionCatalog
 from policies.distillation_policy import DistillationPolicy
 from policies.modes import Lane
 from policies.retrieval_policy import shipped_policy
-from records.canonical import domain_digest
 from records.decisions import RecallContext
 from records.errors import InvalidInputError, NotFoundError, StaleError, VrmError
 from records.evidence import EvaluationContract
@@ -37,7 +36,7 @@ from records.values import PolicyIdentity, SourceKind
 from store.ledger.port import LedgerReader
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.job import Job
-from vrm.mainjob.plan import FrozenInput, arms, development_tasks
+from vrm.mainjob.plan import FrozenInput, arms, development_tasks, sweep_body
 from vrm.mainjob.purposes import Purpose, retrieval_for, selection_for
 from vrm.mainjob.tabular import Setting
 
@@ -69,8 +68,7 @@ def sweep_settings(job: Job, catalog: InterventionCatalog, run_id: RunId) -> lis
 
 def sweep(job: Job, catalog: InterventionCatalog, contract: EvaluationContract) -> RunId:
     """Run the round's experiments and return the Run that owns them."""
-    specification = domain_digest("sweep-specification", [catalog.digest, list(job.round.seeds)])
-    body = job.round.run_body("sweep", specification)
+    body = sweep_body(job.round, catalog)
     job.admit([body], SLOT)
     Experiments(job, catalog, contract).run(sweep_settings(job, catalog, body.id), "Experiments: fits, evaluated apart")
     return body.id
@@ -174,7 +172,8 @@ class Sweep:
                 continue
             with job.meter.measured(Component.DISTILLATION, snapshot_id) as spent:
                 failures = job.campaigns.distil(snapshot_id, job.distillers, advance, group)
-                spent.items = len(group) - len(failures)
+                failed = {each.subject for each in failures}
+                spent.on = [item.id for item, _ in group if str(item.id) not in failed]
             if any(each.error.value == NoCommitReason.RETENTION_REVOKED for each in failures):
                 self._snapshots.pop(pinned.distillation)  # it holds what is denied by now
             self.buried |= job.dead_letters.bury(failures)
@@ -240,7 +239,9 @@ def recall_input(job: Job, purpose: Purpose = Purpose.NORMAL) -> RecallInputId:
             if SourceKind.PROCEDURE in policy.kinds:
                 procedures, _ = _indexed(job, snapshot, build_procedure_index, PROCEDURE_INDEX)
                 builds += [procedures] if procedures.document_count else []
-            spent.items = 1 + (SourceKind.PROCEDURE in policy.kinds)
+                spent.on = [rules.id, procedures.id]
+            else:
+                spent.on = [rules.id]
         for build in builds:
             job.append(Transition.INDEX_RECEIPT, index_key(build), build)
         advance(1)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from evaluation.paired import PairedEffect
 from vrm.mainjob.facts.shapes import ArmFacts, DecisionFacts, EffectFacts, RoundFacts, Tally, TrialFacts
 from vrm.report.headline import headline
 from vrm.report.page import OUTCOMES, TASKS
 from vrm.report.words import NOTHING, change, p_value, plain, say, scope, short, signed, span
 
 _OPEN_SHOWN = 8
+_FIGURES = ("n", "mean", "95 % t", "95 % bootstrap", "p", "+ / - / =")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +26,10 @@ class Section:
 
 
 def summary_lines(facts: RoundFacts) -> tuple[Section, ...]:
-    """Return the sections in the order in which they are read: rules, refused, decisions, deltas, time, verdict."""
+    """Return the sections in the order in which they are read: rules, refused, decisions, deltas, time, verdict.
+
+    A round that was planned with the arm of the earlier design has one more section, after the deltas.
+    """
     head = headline(facts)
     return (
         _rules(facts),
@@ -32,6 +37,7 @@ def summary_lines(facts: RoundFacts) -> tuple[Section, ...]:
         _evidence(facts),
         _decisions(facts),
         _comparisons(facts),
+        *_further(facts),
         Section(title="Where the time went", header=("step", "seconds"), rows=_seconds(facts)),
         Section(title=head.title, lines=(*head.sentences, *head.caveats)),
     )
@@ -107,12 +113,7 @@ def _counted(counts: Iterable[Tally]) -> Iterator[tuple[str, ...]]:
 def _decisions(facts: RoundFacts) -> Section:
     """Tell the decisions that a card reached; the page tells all of them."""
     held_out = facts.held_out
-    every = [
-        (trial, arm, each)
-        for trial in held_out.trials
-        for arm in (trial.control, trial.memory)
-        for each in arm.decisions
-    ]
+    every = [(trial, arm, each) for trial in held_out.trials for arm in trial.arms for each in arm.decisions]
     rows = tuple(_decision(*told) for told in every if told[2].cards)
     line = (
         f"{held_out.with_outcome} of {held_out.planned} planned decisions have an outcome; "
@@ -144,22 +145,37 @@ def _comparisons(facts: RoundFacts) -> Section:
         if effect is None:
             rows.append((name, OUTCOMES[item.outcome], "0", *[NOTHING] * 5))
             continue
-        signs = f"{effect.signs.up} / {effect.signs.down} / {effect.signs.ties}"
-        rows.append(
-            (
-                name,
-                OUTCOMES[item.outcome],
-                str(effect.n_tasks),
-                signed(effect.mean_delta),
-                span(effect.interval),
-                span(effect.bootstrap),
-                p_value(effect.p_value),
-                signs,
-            )
-        )
+        rows.append((name, OUTCOMES[item.outcome], *_figures(effect)))
     lines = (f"Memory minus control, {facts.held_out.metric} ({facts.held_out.unit}), by intention to treat.",)
-    header = ("tasks", "outcome", "n", "mean", "95 % t", "95 % bootstrap", "p", "+ / - / =")
+    header = ("tasks", "outcome", *_FIGURES)
     return Section(title="Memory against control", header=header, rows=tuple(rows), lines=lines)
+
+
+def _further(facts: RoundFacts) -> Iterator[Section]:
+    legacy = facts.held_out.legacy
+    if legacy is None:
+        return
+    rows = tuple(
+        (f"{item.arm} minus {item.minus}", OUTCOMES[item.outcome], *_figures(item.effect))
+        for item in legacy.differences
+    )
+    line = (
+        f"{legacy.with_outcome} of {legacy.planned} planned decisions of this arm have an outcome; {legacy.failed} of "
+        f"its {legacy.trials} trials have no valid result. It is no part of the registered comparison."
+    )
+    header = ("arm", "outcome", *_FIGURES)
+    yield Section(title="The earlier design, as an arm beside them", header=header, rows=rows, lines=(line,))
+
+
+def _figures(effect: PairedEffect) -> tuple[str, ...]:
+    return (
+        str(effect.n_tasks),
+        signed(effect.mean_delta),
+        span(effect.interval),
+        span(effect.bootstrap),
+        p_value(effect.p_value),
+        f"{effect.signs.up} / {effect.signs.down} / {effect.signs.ties}",
+    )
 
 
 def _seconds(facts: RoundFacts) -> tuple[tuple[str, ...], ...]:

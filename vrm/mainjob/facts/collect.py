@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from evaluation.paired import FAILED_UTILITY, PairedTrial, paired_effect
+from policies.modes import CONTROL, LEGACY, MEMORY
 from records.decisions import DecisionIntent
 from records.ingestion import WorkItem
 from records.values import PolicyIdentity
@@ -15,8 +16,10 @@ from vrm.mainjob.facts.heldout import planned, read_trials, recall_facts, trial_
 from vrm.mainjob.facts.reading import find, read_index, tallies
 from vrm.mainjob.facts.rules import Knowledge, read_knowledge, refused_facts, rule_facts
 from vrm.mainjob.facts.shapes import (
+    ArmDifference,
     ArmFacts,
     Comparison,
+    FurtherArm,
     HeldOutFacts,
     JournalFacts,
     PolicyFacts,
@@ -63,7 +66,7 @@ def facts_of(
         rules=rule_facts(knowledge, evidence),
         refused=refused_facts(knowledge, evidence),
         evidence=evidence_facts(reader, space, evidence, knowledge),
-        held_out=_held_out(trials, len(states) * round_.size.decisions),
+        held_out=_held_out(trials, round_.size.decisions),
         journal=_journal(reader, space),
         policies=_policies((*_policies_of(reader, space, knowledge), *told.policies)),
         recall_inputs=recall_facts(trials, told),
@@ -72,7 +75,7 @@ def facts_of(
     )
 
 
-def _held_out(trials: Sequence[TrialFacts], planned_decisions: int) -> HeldOutFacts:
+def _held_out(trials: Sequence[TrialFacts], per_arm: int) -> HeldOutFacts:
     decisions = [each for trial in trials for arm in (trial.control, trial.memory) for each in arm.decisions]
     asked = [each for trial in trials for each in trial.memory.decisions]
     cards = [card for each in asked for card in each.cards]
@@ -81,12 +84,36 @@ def _held_out(trials: Sequence[TrialFacts], planned_decisions: int) -> HeldOutFa
         unit=PRIMARY.unit,
         steering=STEERING,
         failed_utility=FAILED_UTILITY,
-        planned=planned_decisions,
+        planned=2 * len(trials) * per_arm,
         with_outcome=sum(each.outcome_id is not None for each in decisions),
         by_source=tallies(f"{each.source_status}: {each.source_reason}" for each in asked if each.source_status),
         by_card=tallies(f"{card.verdict}: {card.reason}" for card in cards),
         trials=tuple(trials),
         comparisons=tuple(_comparisons(trials)),
+        legacy=_further(trials, per_arm),
+    )
+
+
+def _further(trials: Sequence[TrialFacts], per_arm: int) -> FurtherArm | None:
+    """Return the earlier design's arm, with what it is a share of; None where no trial was planned with it."""
+    with_arm = [(trial, trial.legacy) for trial in trials if trial.legacy is not None]
+    if not with_arm:
+        return None
+    outcomes: tuple[Outcome, ...] = ("final", "mean_over_decisions")
+    return FurtherArm(
+        arm=LEGACY,
+        planned=len(with_arm) * per_arm,
+        with_outcome=sum(each.outcome_id is not None for _, arm in with_arm for each in arm.decisions),
+        trials=len(with_arm),
+        failed=sum(arm.final is None for _, arm in with_arm),
+        differences=tuple(
+            ArmDifference(arm=name, minus=other, outcome=outcome, effect=paired_effect(pairs))
+            for outcome in outcomes
+            for name, other, pairs in (
+                (LEGACY, CONTROL, [_difference(trial, trial.control, arm, outcome) for trial, arm in with_arm]),
+                (MEMORY, LEGACY, [_difference(trial, arm, trial.memory, outcome) for trial, arm in with_arm]),
+            )
+        ),
     )
 
 
@@ -110,11 +137,12 @@ def _comparisons(trials: Sequence[TrialFacts]) -> Iterator[Comparison]:
 
 
 def _pair(trial: TrialFacts, outcome: Outcome) -> PairedTrial:
+    return _difference(trial, trial.control, trial.memory, outcome)
+
+
+def _difference(trial: TrialFacts, minus: ArmFacts, arm: ArmFacts, outcome: Outcome) -> PairedTrial:
     return PairedTrial(
-        task=trial.task,
-        seed=trial.seed,
-        control=_utility(trial.control, outcome),
-        memory=_utility(trial.memory, outcome),
+        task=trial.task, seed=trial.seed, control=_utility(minus, outcome), memory=_utility(arm, outcome)
     )
 
 

@@ -15,7 +15,7 @@ from evaluation.paired import FAILED_UTILITY
 from experiments.tabular.tasks import task_root
 from memory.card_guards import source_of
 from policies.catalog import load_catalog
-from policies.modes import CONTROL, MEMORY
+from policies.modes import CONTROL, LEGACY, MEMORY
 from records.decisions import ContextItem, DecisionIntent, EvidenceCard, RecallContext
 from records.evidence import Attempt, Experience, Intervention, Verification
 from records.outcomes import OutcomeAttemptLink, RecallOutcome
@@ -104,13 +104,13 @@ def read_trials(
 
 
 def planned(round_: Round) -> list[TrialState]:
-    """Return both arms of every trial that the round was planned with; a further arm to compare with is not told."""
+    """Return the arms of every trial that the round was planned with: control, memory, and the earlier design's."""
     states = new_trials(round_, held_out_tasks(round_.size), load_catalog(CATALOG))
-    return [state for state in states if state.arm in {CONTROL, MEMORY}]
+    return [state for state in states if state.arm in {CONTROL, MEMORY, LEGACY}]
 
 
 def trial_facts(states: Sequence[TrialState], told: Told) -> tuple[TrialFacts, ...]:
-    """Return the trials in the order of the plan, each with its two arms."""
+    """Return the trials in the order of the plan, each with its arms."""
     arms: dict[tuple[str, int], dict[str, TrialState]] = defaultdict(dict)
     for state in states:
         arms[state.task, state.seed][state.arm] = state
@@ -148,6 +148,7 @@ def _trial(task: str, seed: int, arms: Mapping[str, TrialState], told: Told) -> 
         rule_in_scope=bool(scope_ids & active),
         control=_arm(arms[CONTROL], told),
         memory=_arm(arms[MEMORY], told),
+        legacy=_arm(arms[LEGACY], told) if LEGACY in arms else None,
     )
 
 

@@ -205,7 +205,10 @@ class ArmFacts(Shape):
 
 
 class TrialFacts(Shape):
-    """One held-out task and seed in both arms; `rule_in_scope`: memory held an active rule for its task scope."""
+    """One held-out task and seed in both arms; `rule_in_scope`: memory held an active rule for its task scope.
+
+    `legacy` is the arm of the earlier design, where the round was planned with one.
+    """
 
     task: str
     root: str
@@ -214,6 +217,12 @@ class TrialFacts(Shape):
     rule_in_scope: bool
     control: ArmFacts
     memory: ArmFacts
+    legacy: ArmFacts | None = None
+
+    @property
+    def arms(self) -> tuple[ArmFacts, ...]:
+        """Every arm that it was planned with."""
+        return (self.control, self.memory) if self.legacy is None else (self.control, self.memory, self.legacy)
 
 
 class Comparison(Shape):
@@ -225,16 +234,43 @@ class Comparison(Shape):
     effect: PairedEffect | None
 
 
+class ArmDifference(Shape):
+    """One outcome of one arm minus that of another, over all held-out tasks."""
+
+    arm: str
+    minus: str
+    outcome: Literal["final", "mean_over_decisions"]
+    effect: PairedEffect
+
+
+class FurtherArm(Shape):
+    """The arm of the earlier design, which is compared with beside the registered comparison and decides nothing.
+
+    Attributes:
+        planned, with_outcome: its decisions.
+        trials, failed: its trials, and those of them without a valid result.
+        differences: this arm minus control, and memory minus this arm.
+    """
+
+    arm: str
+    planned: int
+    with_outcome: int
+    trials: int
+    failed: int
+    differences: tuple[ArmDifference, ...]
+
+
 class HeldOutFacts(Shape):
     """The held-out decisions of a round.
 
     Attributes:
         metric, unit: the primary metric of both outcomes; `steering`: the metric that trials chose by.
         failed_utility: what a trial without a valid result counts as.
-        planned, with_outcome: decisions.
+        planned, with_outcome: decisions of control and memory.
         by_source: decisions of the memory arm by what memory had to offer.
         by_card: cards returned, by verdict and reason.
         comparisons: the primary one first.
+        legacy: the arm of the earlier design, where the round was planned with one.
     """
 
     metric: str
@@ -247,6 +283,7 @@ class HeldOutFacts(Shape):
     by_card: tuple[Tally, ...]
     trials: tuple[TrialFacts, ...]
     comparisons: tuple[Comparison, ...]
+    legacy: FurtherArm | None = None
 
 
 class JournalFacts(Shape):
