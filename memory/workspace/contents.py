@@ -28,6 +28,8 @@ from records.workspace import PredicateOutcome
 from store.recent import Recent
 
 _BLOCK: Final = 1 << 20
+_UNSAID: Final = 1 << 16
+"""Bytes that are read at once of a file that does not say its size."""
 _REMEMBERED: Final = 100_000
 
 Clock = Callable[[], float]
@@ -116,7 +118,8 @@ def blocks(file: OpenFile, limits: Limits, clock: Clock = time.monotonic) -> Ite
     before, end, count = file.found, clock() + limits.seconds, 0
     if before.st_size > limits.bytes:
         raise CheckRefused(PredicateOutcome.TOO_LARGE)
-    while block := os.read(file.descriptor, _BLOCK):
+    step = min(_BLOCK, before.st_size or _UNSAID)  # a buffer of a whole block costs more than a small file
+    while block := os.read(file.descriptor, step):
         count += len(block)
         if count > limits.bytes:
             raise CheckRefused(PredicateOutcome.TOO_LARGE)

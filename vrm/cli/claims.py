@@ -106,7 +106,7 @@ def _ports(joined: Connection, stores: OpenStores) -> KeeperPorts:
     from actors.settings import now  # noqa: PLC0415  # as above
     from memory.workspace.keeping import KeeperPorts  # noqa: PLC0415
 
-    return KeeperPorts(ledger=stores.ledger, coordinator=joined.coordinator(stores), now=now)  # type: ignore[arg-type]  # every Ledger that is opened can be read at one moment
+    return KeeperPorts(ledger=stores.ledger, coordinator=joined.coordinator(stores), now=now)
 
 
 def _keeper(joined: Connection, stores: OpenStores, namespace: str, workspace: str) -> ClaimKeeper:
