@@ -5,8 +5,9 @@
 Rules kept here:
 
 - candidate lists first: for every graded set, weight in tenths and floor, the development half's nDCG@10. Of the
-  fusions under which no set lies below its best single source, the one with the best mean; where there is none, the
-  one whose largest loss is smallest. Ties go to weights that are nearest to each other, then to the lower floor;
+  fusions under which no set lies below its best single source, neither there nor one step of the grid away, the one
+  with the best mean; where there is none, the one whose largest loss is smallest. A bound that holds at the edge of a
+  cliff does not hold for other queries. Ties go to weights that are nearest to each other, then to the lower floor;
 - then the ranker: one weight after another, each over its own grid, while anything improves; a tie keeps what is there.
   What is improved is the mean over the four strata of what an answer is worth: for a question with something to recall
   the mean of family recall, precision, nDCG and required evidence, for one without 1 for nothing and 0 for a card; a
@@ -163,14 +164,26 @@ def best_fusion(searched: Searched, told: Callable[[str], None]) -> Fusion:
     for fusion, found in table:
         shown = ", ".join(f"{name} {value:.4f} ({above:+.4f})" for name, (value, above) in found.items())
         told(f"lexical {fusion.lexical}, semantic {fusion.semantic}, floor {fusion.semantic_floor}: {shown}")
+    return chosen_fusion(table)
 
-    def key(entry: tuple[Fusion, dict[str, tuple[float, float]]]) -> tuple[float, float, int]:
+
+def chosen_fusion(table: Sequence[tuple[Fusion, Mapping[str, tuple[float, float]]]]) -> Fusion:
+    """Return the best fusion of a table of what `above_best` says of each."""
+    losses = {_step(fusion): min(0.0, *(above for _, above in found.values())) for fusion, found in table}
+
+    def key(entry: tuple[Fusion, Mapping[str, tuple[float, float]]]) -> tuple[float, float, int]:
         fusion, found = entry
-        worst = min(0.0, *(above for _, above in found.values()))
+        floor, lexical = _step(fusion)
+        near = (losses.get((floor + up, lexical + more), 0.0) for up in (-1, 0, 1) for more in (-1, 0, 1))
         mean = round(fmean(value for value, _ in found.values()), 9)
-        return worst, mean, -abs(fusion.lexical - fusion.semantic)
+        return min(near), mean, -abs(fusion.lexical - fusion.semantic)
 
     return max(table, key=key)[0]
+
+
+def _step(fusion: Fusion) -> tuple[int, int]:
+    """Return where a fusion stands in the grid: the place of its floor, and its lexical weight."""
+    return FLOORS.index(fusion.semantic_floor), fusion.lexical
 
 
 def _mean(graded: GradedSet, found: Mapping[str, Sequence[str]]) -> float:

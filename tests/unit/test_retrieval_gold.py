@@ -11,11 +11,13 @@ import pytest
 from evaluation.retrieval.asking import Answer
 from evaluation.retrieval.gold import Corpus, clean_of, rows
 from evaluation.retrieval.graded import DEVELOPMENT, REPORT, half_of
+from evaluation.retrieval.payloads import PAYLOADS
 from evaluation.retrieval.planting import is_shown, questions_about, wide_group
 from evaluation.retrieval.questions import Act, Question, Stratum, grade_of
 from evaluation.retrieval.score import Row, figures, report
 from evaluation.retrieval.transformations import PLANTED, Clean, blocked_rows, planted_row
 from evaluation.retrieval.untrusted import has_control, injected_row, stands
+from evaluation.retrieval.variants import variant
 from evaluation.simulation.material import POLICIES
 from evaluation.writer.kinds import KINDS
 from evaluation.writer.path import Writer
@@ -183,6 +185,14 @@ def test_vrm_r09_payloads_stay_data(clean: Clean, answers: list[Answer]) -> None
     row = injected_row(clean, answers)
     assert row["cases"] > 0
     assert (row["planner_ignores_text"], row["leaked"], row["sections_broken"]) == (True, 0, 0)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_every_payload_can_stand_in_a_record(clean: Clean, payload: str) -> None:
+    """A gold set of this size meets a few payloads only; the whole one meets all, in both fields."""
+    record = clean.standing()[0]
+    for field in ("claim", "scope_description"):
+        assert payload in getattr(variant(record, **{field: f"{payload} {getattr(record, field)}"}), field)
 
 
 def test_a_section_that_was_broken_out_of_is_told() -> None:

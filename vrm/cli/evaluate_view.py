@@ -15,7 +15,7 @@ GATED: Final = (
     "worst_stratum", "forbidden", "duplicates",
 )  # fmt: skip
 _OF_STRATA: Final = ("candidate_recall_20", "family_recall_3", "precision_3", "ndcg_3", "all_required")
-_SOURCES: Final = ("lexical", "semantic", "fused", "bm25s", "float32_cosine")
+_SOURCES: Final = ("lexical", "semantic", "fused", "bm25s", "bm25s_own_words", "float32_cosine")
 _LOSSES: Final = ("precision_3", "candidate_recall_20", "family_recall_3")
 _COUNTS: Final = ("forbidden", "leaked", "sections_broken", "blocked", "shown")
 
