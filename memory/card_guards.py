@@ -2,12 +2,15 @@
 
 Rules kept here: a memory card is a member of the Knowledge Snapshot of the Recall Input; an episodic one is a member of
 its Evidence Snapshot, and of the decision's own Run, arm and pair; both are exactly what the builder of cards makes of
-the bytes that the Ledger has; id and citation follow from content and place.
+the bytes that the Ledger has; id and citation follow from content and place. The members of a Knowledge Snapshot are
+read once a process: there may be a million, and its id follows from all that is asked of it here. That this Ledger has
+it, the foreign key of its Recall Input says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from memory.evidence import resolve_bundles
@@ -18,13 +21,14 @@ from records.appends import StoredRecord
 from records.cards import EpisodicCard, ProcedureCard
 from records.decisions import Card, ContextItem, DecisionIntent, EvidenceCard, RecallContext, citation_id
 from records.evidence import Attempt, Experience, VerifiedEvidenceBundle
-from records.ids import ExperienceId, MemoryId, RunId
+from records.ids import ExperienceId, KnowledgeSnapshotId, MemoryId, RunId
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import MemoryRecord
 from records.models import noun_of
 from records.procedures import ProcedureRecord
-from records.snapshots import KnowledgeSnapshot, RecallInput
+from records.snapshots import KnowledgeMember, KnowledgeSnapshot, RecallInput
 from store.ledger.port import LedgerReader
+from store.recent import Recent
 
 _OTHERWISE: Final = "the card says something else than its record"
 
@@ -39,7 +43,7 @@ def card_rules(reader: LedgerReader, context: RecallContext, stored: Mapping[str
     if not context.items:
         return
     queried = held(stored, context.recall_input_id, RecallInput)
-    snapshot = None if queried is None else read(reader, queried.knowledge_snapshot_id, KnowledgeSnapshot)
+    snapshot = None if queried is None else _membership(reader, queried.knowledge_snapshot_id)
     yield snapshot is not None and snapshot.namespace == context.namespace, "the snapshot is not of this namespace"
     intent = held(stored, context.intent_id, DecisionIntent)
     episodes: EvidenceSnapshot | None = None
@@ -47,8 +51,7 @@ def card_rules(reader: LedgerReader, context: RecallContext, stored: Mapping[str
         named = queried.evidence_snapshot_id
         episodes = None if named is None else read(reader, named, EvidenceSnapshot)
         yield from _own_snapshot(episodes, intent)
-    members = {member.memory_id: member for member in snapshot.members} if snapshot else {}
-    shown = Queried(members, 0 if snapshot is None else snapshot.lifecycle_position, episodes)
+    shown = Queried({} if snapshot is None else snapshot.members, 0 if snapshot is None else snapshot.as_of, episodes)
     for item in context.items:
         cited = citation_id(context.intent_id, context.recall_input_id, item.card.card_id, item.ordinal)
         own = (item.card_id, item.memory_id, item.citation_id) == (item.card.card_id, item.card.memory_id, cited)
@@ -58,6 +61,28 @@ def card_rules(reader: LedgerReader, context: RecallContext, stored: Mapping[str
             yield from _own_rules(item.card, intent)
         else:
             yield from _memory_rules(item.card, shown, stored)
+
+
+@dataclass(frozen=True)
+class _Membership:
+    """What is asked of a Knowledge Snapshot: its namespace, its lifecycle position, and its members by memory id."""
+
+    namespace: str
+    as_of: int
+    members: Mapping[MemoryId, KnowledgeMember]
+
+
+_READ: Final = Recent[str, _Membership](4)
+
+
+def _membership(reader: LedgerReader, snapshot_id: KnowledgeSnapshotId) -> _Membership | None:
+    if snapshot_id not in _READ:
+        snapshot = read(reader, snapshot_id, KnowledgeSnapshot)
+        if snapshot is None:
+            return None
+        members = {member.memory_id: member for member in snapshot.members}
+        _READ.put(snapshot_id, _Membership(snapshot.namespace, snapshot.lifecycle_position, members))
+    return _READ[snapshot_id]
 
 
 def own_members(reader: LedgerReader, snapshot: EvidenceSnapshot) -> Rules:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from memory.fsck import Code, fsck
 from memory.guards import GUARDS
-from records.appends import Append
+from records.appends import Append, StoredRecord
 from records.decisions import DecisionIntent, RecallContext, citation_id
 from records.flows import Authority, Transition
 from records.ids import FamilyId, IntentId, RunId
@@ -58,6 +59,25 @@ def otherwise(world: World, forged: RecallContext) -> None:
     """Check that a card with other words is refused in the transaction, and named by the check once it is stored."""
     assert "something else" in refused(world, forged)
     assert "card 1: it " in found_after(world, forged)[Code.CARD_SOURCE]
+
+
+def test_members_of_a_snapshot_are_read_once_a_process(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred thousand members took most of a request's time when every context read them anew."""
+    world.experience(episode(2, ("C", 1, 10)))
+    made = context(answer(world, composed(world, captured(world)), decision=world.admit(intent(run_id=RUN))))
+    asked: list[str] = []
+    with world.ledger.reading() as reader:
+        get_many = reader.get_many
+
+        def counted(record_ids: Iterable[str]) -> dict[str, StoredRecord]:
+            wanted = list(record_ids)
+            asked.extend(each for each in wanted if each.startswith("knowledge-snapshot:"))
+            return get_many(wanted)
+
+        monkeypatch.setattr(reader, "get_many", counted)
+        for _ in range(3):
+            assert GUARDS[Transition.APPEND_CONTEXT](reader, appended(made)) is None
+    assert len(asked) <= 1
 
 
 @pytest.mark.parametrize("rewritten", [{"arm": "control"}, {"pair": "pair-2"}, {"run_id": RunId.derive({"x": 1})}])

@@ -122,7 +122,7 @@ def test_vrm_r08_a_procedure_an_episode_and_advice_to_abstain_stand_for_their_ow
         for action in {*ALLOWED, *own, *shown}:
             answer = edited(ask(rule()), action_knob=action.knob, action_value=action.value)
             met = PreflightViolation.MAPPING_NOT_OF_CARD in violations([item], ALLOWED, answer)
-            assert met == (action not in may), (given.source_kind, action)
+            assert met == (action not in may), (type(given).__name__, action)
 
 
 @pytest.mark.parametrize(

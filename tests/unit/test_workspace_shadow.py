@@ -16,7 +16,7 @@ from memory.workspace.retrieving import record_retrieval
 from policies.workspace.gates import NO_COUNTERFACTUAL, Standing, agrees, report
 from policies.workspace.reward import RewardRule, reward
 from policies.workspace.shadow import Lesson, fold, shadow_policy
-from records.claim_traces import Recommendation
+from records.claim_traces import ClaimReceipt, ClaimTrace, Recommendation
 from records.workspace import ClaimSource
 from tests.support.workspace_samples import (
     make_claim,
@@ -146,15 +146,16 @@ def test_a_workspace_is_evaluated_from_its_ledger(tmp_path: Path) -> None:
     rolled = told.gates[3]
     assert rolled.passed
     assert (rolled.figures["versions_replayed"].numerator, rolled.figures["versions_replayed"].denominator) == (6, 6)
+    receipts, traces = (
+        [each.load() for each in code.ledger.find(noun, "test")] for noun in ("claim-receipt", "claim-trace")
+    )
     lessons = [
         Lesson(receipt, trace, {str(claim.id): claim})
-        for receipt, trace in zip(
-            (each.load() for each in code.ledger.find("claim-receipt", "test")),
-            (each.load() for each in code.ledger.find("claim-trace", "test")),
-            strict=True,
-        )
+        for receipt, trace in zip(receipts, traces, strict=True)
+        if isinstance(receipt, ClaimReceipt) and isinstance(trace, ClaimTrace)
     ]
-    known = versions(lessons, POLICY)  # type: ignore[arg-type]  # records of these kinds
+    assert len(lessons) == 6
+    known = versions(lessons, POLICY)
     assert [version.version for version in known] == list(range(7))
-    assert fold(lessons[:4], POLICY).named(POLICY) == known[4], "fewer receipts are an earlier version"  # type: ignore[arg-type]  # as above
+    assert fold(lessons[:4], POLICY).named(POLICY) == known[4], "fewer receipts are an earlier version"
     assert evaluate_shadow(code.ledger, "test", "site", POLICY).receipts == 0
