@@ -2,8 +2,8 @@
 
 Each payload is put into each text of a record that a section shows. They are of the ways that are known: closing the
 section, opening another role, tool calls, control characters, marks that turn the reading direction, encodings, and
-plain orders; none of them needs to look like an attack for what follows to hold. A NUL is none of them, because no record
-can hold one.
+plain orders; none of them needs to look like an attack for what follows to hold. A NUL is none of them, because no
+record can hold one.
 """
 
 from __future__ import annotations
