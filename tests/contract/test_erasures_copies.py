@@ -18,6 +18,7 @@ from memory.erasing.copies import copies_of
 from records.appends import Proposal
 from records.decisions import RecallContext
 from records.errors import IntegrityError, InvalidRecordError
+from records.flows import Authority, Transition
 from records.governance import Mode
 from records.legacy_recall import LegacyRecall
 from records.outcomes import RecallOutcome
@@ -139,6 +140,36 @@ def test_lessons_that_were_published_after_the_plan_go_too(told: Legacy) -> None
     with stack.stores.ledger.reading() as reader:
         assert copies_of(reader, stack.stores.artifacts, str(experience.id)).digests == frozenset()
     assert holding(stack, experience.analysis) == set()
+
+
+def test_a_section_of_a_context_that_was_never_appended_goes_too(told: Legacy) -> None:
+    """Its job was killed, or the Ledger refused it: no record names the section, and a card says what it shows."""
+    stack, experience, rule = told.stack, source_of(told), told.incident.rule
+    (context,) = stack.load("decision-recall-context")
+    study = Study(stack, "pair-3", "memory", told.incident.recall_input)
+    stack.admit(f"{study.key}/{study.arm}", "trial")
+    study.carry(Transition.APPEND_INTENT, Authority.ADMISSION, study.view, study.intent)
+    lost = study.recalled().rendered_digest
+    assert lost != context.rendered_digest
+    plain = stack.stores.artifacts.publish(f"<verified-memory>\nversion {'0' * 10}, of no rule".encode())
+    for target in (rule.id, experience.id):
+        request = ErasureRequest(target=str(target), reason=ErasureReason.LEGAL_ORDER, incident="case-2")
+        bytes_ = stack.officer.plan(request).intent.erased_bytes
+        assert {lost, context.rendered_digest} <= set(bytes_)
+        assert plain not in bytes_
+    erased(stack, rule.id)
+    assert holding(stack, rule.claim) == {"Proposal"}
+    assert stack.stores.artifacts.holds(plain)
+
+
+def test_a_question_that_no_decision_follows_from_leaves_nothing(told: Legacy) -> None:
+    """The caller gets the cards and the section; the stores are as they were."""
+    stack = told.stack
+    study = Study(stack, "asked", "memory", told.incident.recall_input)
+    before, kept = stack.state(), set(stack.stores.artifacts.digests())
+    assert study.recalled().items
+    assert stack.state() == before
+    assert set(stack.stores.artifacts.digests()) == kept
 
 
 @pytest.mark.parametrize(("other_form", "restored"), [(False, True), (False, False), (True, False)])
