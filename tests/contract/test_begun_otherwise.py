@@ -72,8 +72,14 @@ def test_a_finished_part_of_an_earlier_round_leaves_what_waits_to_be_cancelled(s
     admit(stack, [earlier(bodies[0]), bodies[1]])
     stack.complete(bodies[0].id)
     job = replace(job_over(stack), round=next_round(stack.stores.runtime, stack.namespace, SMALL))
-    with pytest.raises(IdentityConflictError, match=f"vrm runs cancel {bodies[1].id}"):
+    with pytest.raises(IdentityConflictError) as refused:
         run_round(job)
+    assert refused.value.value == f"{bodies[0].id} COMPLETED ({bodies[0].admission_key})", "the cause"
+    assert refused.value.remedy == (
+        "It was begun with another specification, by an earlier version or with another catalog or Recall Input. "
+        f"Finish {bodies[1].id} RUNNING, which belongs to it, with what began it, or give it up with "
+        f"`vrm runs cancel {bodies[1].id}` and give the command again."
+    )
 
 
 def test_a_round_of_an_earlier_version_that_nothing_waits_in_is_passed_over(stack: Stack) -> None:
