@@ -31,7 +31,9 @@ SETTINGS: Final = _SETTINGS.format(idle="1min")
 the database or the role has for a default."""
 READING: Final = _SETTINGS.format(idle="6h")
 """The same for what reads one moment, which keeps nobody from writing: an index of a hundred thousand texts is made
-between two questions, and a model takes most of an hour for it."""
+between two questions, and a model takes most of an hour for it. Every reading has it, though index builds alone need
+it: readers share connections, and the port of the Ledger has no word for how long one may take. A reader that idles
+holds no lock that a writer waits for; what it costs is that dead rows behind its moment stay until it ends."""
 
 TRANSACTION_LIMIT: Final = "SET transaction_timeout = 300000"
 """What ends a writer that stands still in the middle of a group: there the server waits for the rest of what was sent,

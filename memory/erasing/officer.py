@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from memory.erasing.copies import lessons_from
+from memory.erasing.copies import copies_of
 from memory.erasing.planning import ErasurePlan, ErasureRequest, plan
 from memory.leases import admission, completion
 from memory.material import Denied, Need, Use, needs
@@ -124,6 +124,7 @@ class RetentionOfficer:
         Raises:
             NotFoundError: it was never begun.
             StaleError: its beginning was refused, or somebody needs the bytes, whom the error names.
+            IntegrityError: an artifact that may say what is erased cannot be read; the error says what helps.
             UnavailableError: the artifact store cannot be written.
         """
         subject = self._subject(intent.id)
@@ -150,9 +151,10 @@ class RetentionOfficer:
                 if not denied.denies(need):
                     raise _waiting(need)
             # a job that had read its lessons before the intent may have published them after it was planned
-            later = lessons_from(reader, ports.artifacts, intent.target_id)
-        for digest in sorted(later.union(intent.erased_bytes)):
+            later = copies_of(reader, ports.artifacts, intent.target_id)
+        for digest in sorted(later.digests.union(intent.erased_bytes)):
             ports.artifacts.erase(digest)
+        later.require_readable(intent.erased_bytes)
 
     def _prove(self, intent: ErasureIntent) -> list[ProofRef]:
         """Publish a proof for every object and read each back."""

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from memory.erasing.copies import lessons_from
+from memory.erasing.copies import copies_of
 from memory.material import Denied, Need, Use, material_of, needs
 from memory.retention import affected_indexes, affected_references, affected_sections
 from policies.lifecycle_policy import lifecycle_policy, next_disposition
@@ -127,7 +127,7 @@ def plan(
     derived = [*builds, *affected_references(reader, target.namespace, target.id)]
     digests = own.union(*map(material_of, derived))
     digests |= set(affected_sections(reader, target.namespace, target.id))
-    digests |= lessons_from(reader, artifacts, target.id)
+    digests |= copies_of(reader, artifacts, target.id).digests
     fields: dict[str, Any] = {
         "namespace": target.namespace,
         "created_at": now,

@@ -54,7 +54,12 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A request that nothing blocks, with all that its stages need; `margin` is the contract's equivalence margin."""
+    """A request that nothing blocks, with all that its stages need.
+
+    Attributes:
+        margin: the contract's equivalence margin.
+        registered: whether the Ledger holds the intent; otherwise somebody only asks, and no decision follows.
+    """
 
     intent: DecisionIntent
     request: RecallRequest
@@ -62,6 +67,7 @@ class Admitted:
     policy: RetrievalPolicy
     retention: RetentionCheck
     margin: str
+    registered: bool
 
     @property
     def profile(self) -> RetrievalProfile:

@@ -12,6 +12,8 @@ Rules kept here:
   is `degraded` where the profile allows it, an error where it does not. None is told as another (VRM-R10, R11);
 - given the query vector, the same Recall Input and request give the same bytes; the vector is an artifact, and its
   digest is part of the context;
+- section and vector are published for a decision that the Ledger holds, and for no other: whoever only asks leaves no
+  copy of what was shown;
 - a source is read by id after it was chosen, and must have the payload digest that the index holds (VRM-R06);
 - each kind of source has its own lists, for ranks of different indexes do not compare; the ranker joins what they give;
 - the retention check is repeated at every request: an input that was loaded before a denial is denied from then on;
@@ -60,6 +62,7 @@ from policies.hard_filters import FilterQuestion, hard_filter
 from policies.ranker import Candidate, Ranking, Source, rank
 from policies.rendering import RENDERERS
 from policies.retrieval_policy import Fallback, RequiredFilter, RetrievalPolicy, RetrievalProfile
+from records.canonical import digest_bytes
 from records.decisions import (
     BlockedEvidence,
     BlockedProposal,
@@ -199,7 +202,8 @@ class DecisionPointRetriever:
             return blocked(intent, request, policy, loaded.recall_input, sources)
         ranking = _rank(searched.lanes, sources, admitted)
         recall = compose_recall(admitted, searched, ranking, count=self._tokenizer.count, now=now)
-        self._artifacts.publish(recall.rendered.encode())
+        if admitted.registered:
+            self._artifacts.publish(recall.rendered.encode())
         return recall
 
     def _pinned(self, recall_input: RecallInput | None) -> RetrievalPolicy:
@@ -221,7 +225,7 @@ class DecisionPointRetriever:
         if refusal is not None:
             return refusal
         with self._ledger.reading() as reader:
-            stored, head = reader.both(records([intent.contract_view_id]), standing(intent.namespace))
+            stored, head = reader.both(records([intent.contract_view_id, intent.id]), standing(intent.namespace))
             view = check_identity(stored, intent, request)
             if isinstance(view, MismatchEvidence):
                 return view
@@ -237,7 +241,7 @@ class DecisionPointRetriever:
         return (
             check_lanes(loaded, intent, policy.private_visibilities)
             or (None if replay else self._other_embedder(loaded))
-            or Admitted(intent, request, loaded, policy, check, view.equivalence_margin)
+            or Admitted(intent, request, loaded, policy, check, view.equivalence_margin, str(intent.id) in stored)
         )
 
     def _other_embedder(self, loaded: LoadedInput) -> MismatchEvidence | None:
@@ -259,7 +263,8 @@ class DecisionPointRetriever:
             kind: gather(index, filtered[kind].rows, text, vector, profile.candidate_limit, admitted.policy.fusion)
             for kind, index in indexes.items()
         }
-        digest = None if vector is None else self._artifacts.publish(vector.astype("<f4").tobytes())
+        publish = self._artifacts.publish if admitted.registered else digest_bytes
+        digest = None if vector is None else publish(vector.astype("<f4").tobytes())
         refused = {kind: each.refused for kind, each in filtered.items()}
         return Searched(gathered, refused, digest, eligible, eligible and vector is None)
 

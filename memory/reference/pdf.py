@@ -62,7 +62,8 @@ def _child(data: bytes, limits: PdfLimits) -> Mapping[str, Any]:
         done = subprocess.run(  # noqa: S603  # the program is ours
             [sys.executable, "-c", _CHILD, limits.canonical.decode()],
             input=data,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # nobody reads it, and nothing bounds what a library writes there
             timeout=limits.seconds * 2,  # a process that waits uses no processor time
             env=environment | fixed,
             cwd=_ROOT,
@@ -93,7 +94,8 @@ def main() -> None:
         answer = _over_memory(limits)
     except Exception as error:  # noqa: BLE001  # a damaged file fails anywhere in the library, with any error of Python's
         answer = _flaw(error, limits)
-    json.dump(answer, sys.stdout)
+    text = json.dumps(answer, ensure_ascii=False)  # an escape is up to six times as long as what was counted
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
 
 
 def _limit(limits: SimpleNamespace) -> None:

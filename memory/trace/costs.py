@@ -10,7 +10,8 @@ Rules kept here:
   measured is incomplete, and no sum stands for what is missing;
 - a statement has an identity of its own and names what it was spent on. What was done again after a crash is another
   cost, and adds to the amount; what it was spent on is counted once, however often, so a repetition never stands for
-  something that nobody measured. A line that is there twice is one cost;
+  something that nobody measured. A line that is there twice is one cost. A line of an earlier version, which names
+  nothing, adds its amount and covers nothing;
 - an amount is finite. A cost for each improvement is a tagged value, since there may be none (reference 1.3).
 """
 
@@ -30,6 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from memory.ports import Clock
 from memory.trace.events import Event, event, tell
+from records.canonical import digest_bytes
 from records.fields import Name, Namespace, Timestamp
 
 
@@ -179,13 +181,32 @@ class CostBook:
         return list(found.values())
 
 
-_STATEMENT: Final = TypeAdapter(CostStatement)
+class _Counted(_Stated):
+    """A statement of an earlier version: it had no identity, and said of how many things and not of which."""
+
+    at: Timestamp
+    namespace: Namespace
+    component: Component
+    subject: Name
+    amount: Annotated[float, Field(ge=0)]
+    unit: Unit
+    source: Source
+    items: Annotated[int, Field(ge=0)]
+
+
+_STATEMENT: Final = TypeAdapter[CostStatement | _Counted](CostStatement | _Counted)
 
 
 def _statements(lines: Iterable[bytes]) -> Iterator[CostStatement]:
     for line in lines:
         with suppress(ValidationError):
-            yield _STATEMENT.validate_json(line)
+            read = _STATEMENT.validate_json(line)
+            yield read if isinstance(read, CostStatement) else _named(read, line)
+
+
+def _named(earlier: _Counted, line: bytes) -> CostStatement:
+    """Return an earlier statement under the digest of its line; on what it was spent nobody knows any more."""
+    return CostStatement(statement=digest_bytes(line), on=(), **earlier.model_dump(exclude={"items"}))
 
 
 @dataclass

@@ -90,7 +90,7 @@ def _received(record: ExperienceReceipt) -> Fields:
         "receipt": record.id,
         "experience": record.experience_id,
         "disposition": record.disposition,
-        "reasons": record.reasons,
+        "reasons": [_code(each) for each in record.reasons],
         "policy": _policy(record.policy),
     }
 
@@ -124,7 +124,7 @@ def _decided(record: DistillationDecision) -> Fields:
         "decision": record.id,
         "candidate": record.candidate_id,
         "verdict": record.decision,
-        "reasons": record.reasons,
+        "reasons": [_code(each) for each in record.reasons],
         "memory": record.memory_id,
         "policy": _policy(record.policy),
     }
@@ -151,7 +151,7 @@ def _moved(record: LifecycleEvent) -> Fields:
         "transition": record.event_type,
         "disposition": record.disposition,
         "prior": record.expected_prior,
-        "reasons": record.reasons,
+        "reasons": [_code(each) for each in record.reasons],
         "policy": _policy(record.policy),
     }
 

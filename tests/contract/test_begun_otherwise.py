@@ -9,18 +9,22 @@ import pytest
 from memory.leases import admission
 from memory.ports import all_good
 from policies.catalog import load_catalog
+from policies.ideation import Branch
 from records.canonical import canonical_bytes
 from records.decisions import DecisionIntent
 from records.errors import IdentityConflictError
 from records.flows import Authority, Transition
 from records.runtime import RunBody
+from records.states import Phase
 from tests.support.stack import Stack
-from tests.support.stack_control import stop, without_memory
+from tests.support.stack_control import Staged, stop, without_memory
 from tests.support.stack_jobs import job_over
 from vrm.domain import CATALOG
 from vrm.mainjob.deciding import Decisions
+from vrm.mainjob.ideation import search
 from vrm.mainjob.plan import SMALL, Round, held_out_tasks, sweep_body
 from vrm.mainjob.run import next_round, run_round
+from vrm.mainjob.searches import FIRST_SEED
 from vrm.mainjob.trials import new_trials
 
 pytestmark = pytest.mark.parametrize(
@@ -67,13 +71,31 @@ def test_an_interrupted_round_of_an_earlier_version_is_named_with_a_way_on(stack
     assert next_number(stack) == round_.number + 1
 
 
+def test_an_interrupted_search_of_an_earlier_version_is_refused_before_anything_is_done(stack: Stack) -> None:
+    """A grant that a crash left unsettled stays so until the command may go on."""
+    Staged(without_memory(stack)).reach(Phase.REGISTERING)
+    round_ = Round(namespace=stack.namespace, number=0, size=SMALL)
+    body = round_.run_body(f"ideation/breast_cancer/{FIRST_SEED}/{Branch.WITH_MEMORY}", "0" * 64)
+    admit(stack, [body])
+    before = stack.state()
+    with pytest.raises(IdentityConflictError, match=f"vrm runs cancel {body.id}"):
+        search(replace(job_over(stack), round=round_), 1, 1)
+    assert stack.state() == before
+
+
 def test_a_finished_part_of_an_earlier_round_leaves_what_waits_to_be_cancelled(stack: Stack) -> None:
     bodies = bodies_of(stack)
     admit(stack, [earlier(bodies[0]), bodies[1]])
     stack.complete(bodies[0].id)
     job = replace(job_over(stack), round=next_round(stack.stores.runtime, stack.namespace, SMALL))
-    with pytest.raises(IdentityConflictError, match=f"vrm runs cancel {bodies[1].id}"):
+    with pytest.raises(IdentityConflictError) as refused:
         run_round(job)
+    assert refused.value.value == f"{bodies[0].id} COMPLETED ({bodies[0].admission_key})", "the cause"
+    assert refused.value.remedy == (
+        "It was begun with another specification, by an earlier version or with another catalog or Recall Input. "
+        f"Finish {bodies[1].id} RUNNING, which belongs to it, with what began it, or give it up with "
+        f"`vrm runs cancel {bodies[1].id}` and give the command again."
+    )
 
 
 def test_a_round_of_an_earlier_version_that_nothing_waits_in_is_passed_over(stack: Stack) -> None:

@@ -6,20 +6,24 @@ erased may be proposals alone, which are copies of rows that the Ledger keeps.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from memory.erasing import ErasureRequest
-from memory.erasing.copies import lessons_from
+from memory.erasing.copies import copies_of
 from records.appends import Proposal
 from records.decisions import RecallContext
-from records.errors import InvalidRecordError
+from records.errors import IntegrityError, InvalidRecordError
+from records.flows import Authority, Transition
 from records.governance import Mode
 from records.legacy_recall import LegacyRecall
 from records.outcomes import RecallOutcome
 from records.retention import ErasureIntent, ErasureReason
+from records.states import Phase
 from tests.contract.test_heldout_resume import Legacy
 from tests.support.incidents import Incident
 from tests.support.stack import GOOD, Stack
@@ -134,7 +138,63 @@ def test_lessons_that_were_published_after_the_plan_go_too(told: Legacy) -> None
     stack.stores.artifacts.publish(late.canonical)
     stack.officer.finish(intent)
     with stack.stores.ledger.reading() as reader:
-        assert lessons_from(reader, stack.stores.artifacts, str(experience.id)) == set()
+        assert copies_of(reader, stack.stores.artifacts, str(experience.id)).digests == frozenset()
+    assert holding(stack, experience.analysis) == set()
+
+
+def test_a_section_of_a_context_that_was_never_appended_goes_too(told: Legacy) -> None:
+    """Its job was killed, or the Ledger refused it: no record names the section, and a card says what it shows."""
+    stack, experience, rule = told.stack, source_of(told), told.incident.rule
+    (context,) = stack.load("decision-recall-context")
+    study = Study(stack, "pair-3", "memory", told.incident.recall_input)
+    stack.admit(f"{study.key}/{study.arm}", "trial")
+    study.carry(Transition.APPEND_INTENT, Authority.ADMISSION, study.view, study.intent)
+    lost = study.recalled().rendered_digest
+    assert lost != context.rendered_digest
+    plain = stack.stores.artifacts.publish(f"<verified-memory>\nversion {'0' * 10}, of no rule".encode())
+    for target in (rule.id, experience.id):
+        request = ErasureRequest(target=str(target), reason=ErasureReason.LEGAL_ORDER, incident="case-2")
+        bytes_ = stack.officer.plan(request).intent.erased_bytes
+        assert {lost, context.rendered_digest} <= set(bytes_)
+        assert plain not in bytes_
+    erased(stack, rule.id)
+    assert holding(stack, rule.claim) == {"Proposal"}
+    assert stack.stores.artifacts.holds(plain)
+
+
+def test_a_question_that_no_decision_follows_from_leaves_nothing(told: Legacy) -> None:
+    """The caller gets the cards and the section; the stores are as they were."""
+    stack = told.stack
+    study = Study(stack, "asked", "memory", told.incident.recall_input)
+    before, kept = stack.state(), set(stack.stores.artifacts.digests())
+    assert study.recalled().items
+    assert stack.state() == before
+    assert set(stack.stores.artifacts.digests()) == kept
+
+
+@pytest.mark.parametrize(("other_form", "restored"), [(False, True), (False, False), (True, False)])
+def test_lessons_that_cannot_be_read_leave_the_erasure_open(told: Legacy, other_form: bool, restored: bool) -> None:
+    """Damaged, or of a form that is not known here: either is restored or erased by its digest, then it ends."""
+    stack, experience = told.stack, source_of(told)
+    artifacts = stack.stores.artifacts
+    lessons = told.source(told.resumed()).canonical
+    form = lessons.replace(b'"items":', b'"entries":') if other_form else lessons
+    digest = artifacts.publish(form)
+    file = Path(artifacts.location(digest))
+    file.write_bytes(form if other_form else form[:-1])
+    request = ErasureRequest(target=str(experience.id), reason=ErasureReason.PRIVACY_REQUEST, incident="case-1")
+    intent = stack.officer.begin(request)
+    for _ in range(2):
+        with pytest.raises(IntegrityError, match=f"vrm erase {digest}"):
+            stack.officer.finish(intent)
+        assert told.incident.phase(intent) is Phase.OPEN
+    if restored:
+        file.write_bytes(lessons)
+    else:
+        other = replace(request, target=digest, namespace=stack.namespace)
+        stack.officer.finish(stack.officer.begin(other))
+    stack.officer.finish(intent)
+    assert not artifacts.holds(digest)
     assert holding(stack, experience.analysis) == set()
 
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,23 @@ def test_vrm_o06_a_line_that_is_there_twice_is_one_cost(tmp_path: Path) -> None:
     book.state(_statement(Component.RETRIEVAL, 0.1, ["intent"]))
     book.path.write_bytes(book.path.read_bytes() * 2)
     assert [each.amount for each in book.read()] == [0.1]
+
+
+def test_vrm_o06_lines_of_an_earlier_version_add_their_amount_and_cover_nothing(pair: Pair, tmp_path: Path) -> None:
+    """Lines as they were written before a statement named itself and what it was spent on."""
+    book = CostBook(tmp_path / "costs.jsonl")
+    earlier = (
+        f'{{"at":"{NOW}","namespace":"{SPACE}","component":"distillation","subject":"distil","amount":%s,'
+        '"unit":"seconds","source":"wall_clock_of_the_driver","items":8}'
+    )
+    lines = [earlier % amount for amount in (1.5, 2.5, 2.5)]
+    book.path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    book.state(_statement(Component.DISTILLATION, 4.0, ["item"]))
+    read = book.read(SPACE)
+    assert [each.amount for each in read] == [1.5, 2.5, 4.0], "a line that is there twice is one cost"
+    assert [each.statement for each in read[:2]] == [sha256(line.encode()).hexdigest() for line in lines[:2]]
+    found = _of(_costs(pair, read), Component.DISTILLATION)
+    assert (found.amount, found.measured, found.of) == (8.0, 0, 8)
 
 
 def test_vrm_o06_no_statement_changes_a_record(pair: Pair, tmp_path: Path) -> None:

@@ -202,6 +202,17 @@ def test_words_of_an_actor_and_of_a_verifier_are_not_told() -> None:
     assert made.fields["cards"][0]["knob"] == digest_bytes(b"another-secret")
 
 
+def test_a_reason_is_told_by_its_code_alone_in_every_event_that_has_reasons() -> None:
+    """Of a receipt, a decision of distillation and a move of a rule, as of an outcome."""
+    names = set()
+    for record in sample_records().values():
+        if "reasons" in type(record).model_fields and any(told(record)):
+            (made,) = told(record.model_copy(update={"reasons": ("code:secret-word", "plain")}))
+            assert list(made.fields["reasons"]) == ["code", "plain"]
+            names.add(made.name)
+    assert names == {name for name, kind in EVENTS.items() if "reasons" in kind.fields}
+
+
 def test_a_rejected_knob_that_a_catalog_has_is_told_by_its_name() -> None:
     """A catalog is closed and ships with the code: `C` says nothing of its own, whatever became of the proposal."""
     ended = next(each for each in sample_records().values() if isinstance(each, RecallOutcome))

@@ -170,7 +170,8 @@ def test_the_cap_stands_in_the_retrieval_policy_alone() -> None:
     start = FreshStart(branches=1, dependence_cap=250)
     changed = retrieval_policy().model_copy(update={"profiles": (profile.model_copy(update={"fresh_start": start}),)})
     assert steerable(POLICY.proposals, dependence_cap(changed)) == 1
-    for policy in (retrieval_policy("1"), confirmatory_policy()):
-        if policy.profile(DecisionPoint.IDEATION) is None:
-            with pytest.raises(ValueError, match="ideation"):
-                dependence_cap(policy)
+    without = retrieval_policy().model_copy(update={"profiles": ()})
+    for policy in (retrieval_policy("1"), confirmatory_policy(), without):
+        assert policy.profile(DecisionPoint.IDEATION) is None
+        with pytest.raises(ValueError, match="ideation"):
+            dependence_cap(policy)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memory.reference import pdf
 from memory.reference.adding import Given, source_of
+from memory.reference.pdf import pdf_pages
 from memory.reference.reading import files_of, read_source
 from policies.references.policy import reference_policy
 from records.errors import InvalidRecordError, InvalidSourceError
@@ -214,3 +218,18 @@ def test_a_pdf_that_asks_too_much_is_refused_by_the_limit_that_it_goes_over(
     with pytest.raises(InvalidSourceError, match=met) as refused:
         read_source(path, narrow)
     assert remedy in refused.value.remedy
+
+
+def test_the_reader_answers_in_utf_8_and_what_it_says_besides_goes_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Octal 351 is Oslash in StandardEncoding (ISO 32000-1, annex D); an escape would be three times as long."""
+    data = make_pdf("\\351" * 100)
+    assert pdf_pages("a.pdf", data, LIMITS.pdf) == ["Ø" * 100]
+    command = [sys.executable, "-c", pdf._CHILD, LIMITS.pdf.canonical.decode()]
+    answer = subprocess.run(command, input=data, capture_output=True, check=True).stdout
+    assert answer.count("Ø".encode()) == 100
+    program = (
+        "import json, os, sys; found, null = os.fstat(2), os.stat(os.devnull); "
+        "json.dump({'pages': [str(os.path.samestat(found, null))]}, sys.stdout)"
+    )
+    monkeypatch.setattr(pdf, "_CHILD", program)
+    assert pdf_pages("a.pdf", b"", LIMITS.pdf) == ["True"]

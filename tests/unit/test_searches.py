@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies.ideation import Branch
-from records.runtime import Subject
+from records.runtime import RunBody, Subject
 from records.states import Machine, Phase
-from vrm.mainjob.plan import SMALL, Round
+from vrm.mainjob.plan import FULL, SMALL, Round, Size
 from vrm.mainjob.searches import FIRST_SEED, Place, next_search
 
 ROUND = Round(namespace="world", number=3, size=SMALL)
 TASKS = ("breast_cancer", "phoneme")
+
+
+def seed_of(run: Subject) -> int:
+    """Return the seed in the admission key of a Run."""
+    return int(RunBody.load(run.body).admission_key.split("/")[-2])
 
 
 def runs_of(place: Place, phase: Phase = Phase.COMPLETED) -> list[Subject]:
@@ -33,18 +40,48 @@ def runs_of(place: Place, phase: Phase = Phase.COMPLETED) -> list[Subject]:
     ]  # fmt: skip
 
 
-@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2), st.booleans()), max_size=6))
+class Asked(NamedTuple):
+    """One command: its size and scope, how many of its Runs were admitted, and how each of those stands."""
+
+    size: Size
+    seeds: int
+    tasks: int
+    admitted: int
+    phase: Phase
+
+
+ASKED = st.builds(
+    Asked, st.sampled_from([SMALL, FULL]), st.integers(1, 3), st.integers(1, 2), st.integers(1, 12),
+    st.sampled_from([Phase.COMPLETED, Phase.CANCELLED, Phase.RUNNING]),
+)  # fmt: skip
+
+
+@given(st.lists(ASKED, max_size=8))
 @settings(deadline=None)
-def test_vrm_o05_no_two_searches_share_a_seed(asked: list[tuple[int, int, bool]]) -> None:
-    """Each has its own number of seeds and tasks; some were given up by a command, and their seeds were used too."""
-    runs: list[Subject] = []
-    seen: set[int] = set()
-    for number, (seeds, tasks, given_up) in enumerate(asked):
-        place = next_search(runs, ROUND, TASKS[:tasks], seeds)
-        assert (place.round.number, len(place.seeds)) == (number, seeds)
-        assert seen.isdisjoint(place.seeds)
-        seen.update(place.seeds)
-        runs += runs_of(place, Phase.CANCELLED if given_up else Phase.COMPLETED)
+def test_vrm_o05_no_two_searches_share_a_seed(commands: list[Asked]) -> None:
+    """Commands of two sizes, cut short after any Run, in any order, given up or gone on with by another request."""
+    runs: dict[str, Subject] = {}
+    seen: dict[int, tuple[str, int]] = {}
+    for asked in commands:
+        place = next_search(runs.values(), replace(ROUND, size=asked.size), TASKS[: asked.tasks], asked.seeds)
+        search = (asked.size.name, place.round.number)
+        assert len(place.seeds) == len(set(place.seeds)) >= asked.seeds
+        admitted = runs_of(place, asked.phase)[: asked.admitted]
+        for seed in {seed_of(run) for run in admitted}:
+            assert seed in place.seeds
+        assert {seed: seen[seed] for seed in place.seeds if seed in seen and seen[seed] != search} == {}
+        seen |= {seed_of(run): search for run in admitted}
+        runs |= {run.id: run for run in admitted}
+
+
+def test_a_search_that_goes_on_takes_no_seed_that_another_size_took_meanwhile() -> None:
+    """It was cut short with one seed; another size took the next ones, and it was cut short again behind them."""
+    large = replace(ROUND, size=FULL)
+    begun = runs_of(next_search([], ROUND, TASKS[:1], 1), Phase.RUNNING)
+    other = runs_of(next_search(begun, large, TASKS[:1], 2))
+    again = runs_of(next_search([*begun, *other], ROUND, TASKS[:1], 2), Phase.RUNNING)
+    place = next_search([*again, *other], ROUND, TASKS[:1], 2)
+    assert place.seeds == (FIRST_SEED, FIRST_SEED + 3)
 
 
 def test_the_first_search_has_the_first_seeds() -> None:

@@ -30,15 +30,19 @@ def require_own(runtime: SubjectReader, bodies: Sequence[RunBody]) -> None:
     other = begun_otherwise(bodies, runs)
     if other:
         waiting = [run for run in runs.values() if run.phase in {Phase.RUNNING, Phase.PAUSED}]
-        raise _refusal(next((run for run in other if run in waiting), (waiting or other)[0]), len(waiting))
+        cause = next((run for run in other if run in waiting), other[0])
+        raise _refusal(cause, [cause] if cause in waiting else waiting[:1], len(waiting))
 
 
-def _refusal(run: Subject, waiting: int) -> IdentityConflictError:
-    met = f"{run.id} {run.phase} ({RunBody.load(run.body).admission_key})"
+def _refusal(cause: Subject, wait: Sequence[Subject], waiting: int) -> IdentityConflictError:
+    """Return the refusal: `cause` was begun otherwise; the Run in `wait`, if there is one, is what to end."""
+    met = f"{cause.id} {cause.phase} ({RunBody.load(cause.body).admission_key})"
     begun = "It was begun with another specification, by an earlier version or with another catalog or Recall Input."
-    if not waiting:
+    if not wait:
         way = "What came of it stays as it is; another seed, version or namespace is another Run."
         return IdentityConflictError("run", met, f"{begun} {way}")
+    (run,) = wait
+    name = "it" if run is cause else f"{run.id} {run.phase}, which belongs to it,"
+    way = f"Finish {name} with what began it, or give it up with `vrm runs cancel {run.id}` and give the command again."
     others = f" {waiting - 1} more wait beside it: `vrm runs list`." if waiting > 1 else ""
-    way = f"Finish it with what began it, or give it up with `vrm runs cancel {run.id}` and give the command again."
     return IdentityConflictError("run", met, f"{begun} {way}{others}")

@@ -74,13 +74,13 @@ def search(job: Job, tasks: int | None, seeds: int) -> dict[str, Any]:
     Raises:
         IdentityConflictError: the search that is under way was begun with another specification.
     """
-    recovered = recover(job)
     policy, catalog = ideation_policy(), load_catalog(CATALOG)
     cap = dependence_cap(retrieval_policy())
     names = in_scope(task_names("held_out"), job.round.size)[:tasks]
     place = next_search(job.stores.runtime.find(Machine.RUN), job.round, names, seeds)
     states = _states(place, policy, catalog)
     require_own(job.stores.runtime, [state.run for state in states])
+    recovered = recover(job)
     contract = contract_of(job.namespace, catalog.domain)
     maker = DecisionMaker(
         round=place.round,

@@ -58,7 +58,7 @@ def next_search(runs: Iterable[Subject], round_: Round, tasks: Sequence[str], se
     fresh = 1 + max(used, default=FIRST_SEED - 1)
     if going_on:
         found = min(going_on, key=lambda each: each.number)
-        own = range(min(found.seeds), max(found.seeds) + 1)
+        own = tuple(sorted(found.seeds))
         more = range(fresh, fresh + seeds - len(own))
         wanted = dict.fromkeys([*tasks, *sorted(found.tasks)])
         return Place(round=replace(round_, number=found.number), tasks=tuple(wanted), seeds=(*own, *more))
