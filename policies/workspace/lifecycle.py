@@ -285,19 +285,36 @@ def _starts_durable(newcomer: Newcomer, policy: WorkspacePolicy) -> bool:
     return claim.source is ClaimSource.DETERMINISTIC and not lacks
 
 
+def revision_lacks(
+    claim: WorkspaceClaim, old: HeldClaim, policy: WorkspacePolicy, *, holds: bool = True
+) -> tuple[Lack, ...]:
+    """Return what keeps a new claim from taking the place of an old one; `holds` is about its predicates now.
+
+    Raises:
+        IdentityConflictError: an event of its certificate is known to the old one with another content.
+    """
+    brought = claim.certificate.evidence
+    found = {
+        Lack.NOT_LIVE: old.head.state not in LIVE | {ClaimState.STALE},
+        Lack.LESS_TRUSTED: _TRUST[claim.trust] < _TRUST[old.claim.trust],
+        Lack.EVIDENCE_NOT_NEW: not new_evidence(old.evidence, brought),
+    }
+    return (
+        *lacks_of(claim, brought, policy.promotion, holds=holds),
+        *(lack for lack, missing in found.items() if missing),
+    )
+
+
 def _revise(
     newcomer: Newcomer, board: Mapping[str, HeldClaim], steps: Steps, against: tuple[str, ...]
 ) -> Added | NotDone:
     claim, old = newcomer.claim, board.get(str(newcomer.revises))
     if old is None:
         raise InvalidInputError("revises", newcomer.revises, "Name a claim of this workspace.")
-    lacks = list(lacks_of(claim, claim.certificate.evidence, steps.policy.promotion, holds=newcomer.holds))
-    lacks += [Lack.NOT_LIVE] if old.head.state not in LIVE | {ClaimState.STALE} else []
-    lacks += [Lack.LESS_TRUSTED] if _TRUST[claim.trust] < _TRUST[old.claim.trust] else []
-    lacks += [] if new_evidence(old.evidence, claim.certificate.evidence) else [Lack.EVIDENCE_NOT_NEW]
-    lacks += [Lack.CONTRADICTED] if set(against) - {str(old.claim.id)} else []
+    lacks = revision_lacks(claim, old, steps.policy, holds=newcomer.holds)
+    lacks += (Lack.CONTRADICTED,) if set(against) - {str(old.claim.id)} else ()
     if lacks:
-        return NotDone(str(claim.id), tuple(lacks))
+        return NotDone(str(claim.id), lacks)
     steps.step(claim, ClaimReason.ADDED)
     steps.step(claim, ClaimReason.PROMOTED)
     steps.step(old.claim, ClaimReason.REVISED, str(claim.id))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from policies.workspace.arrows import LIVE
+from policies.workspace.arrows import LIVE, is_contested_with
 from policies.workspace.lifecycle import (
     HeldClaim,
     Lack,
@@ -109,7 +109,7 @@ def resolve(
     steps = Steps(policy, now, [winner, *contested])
     steps.step(winner.claim, ClaimReason.UPHELD, str(winner.head.counterparts[0]), evidence=brought)
     for each in contested:
-        if each.head.state is ClaimState.CONTESTED:
+        if is_contested_with(each.head, winner.claim.id):
             steps.step(each.claim, ClaimReason.REJECTED, str(winner.claim.id))
     if not lacks_of(winner.claim, (*winner.evidence, *brought), policy.promotion, holds=holds):
         steps.step(winner.claim, ClaimReason.PROMOTED)

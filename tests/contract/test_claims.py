@@ -23,6 +23,7 @@ from records.workspace import (
     ClaimSource,
     ClaimState,
     ClaimStatus,
+    FileHash,
     PredicateFinding,
     PredicateOutcome,
     Trust,
@@ -82,7 +83,7 @@ def traced(writer: Writer, claim: WorkspaceClaim, occasion: str = "first") -> Cl
 
 
 def test_defect_3_a_claim_moves_by_events_and_keeps_its_history(writer: Writer) -> None:
-    claim = added(writer, **DURABLE)
+    claim = added(writer, predicates=(FileHash(path="config.json", sha256=digest("{}")),), **DURABLE)
     before = writer.store.get(str(claim.id))
     held = board_of(writer.store, writer.namespace, "app")[str(claim.id)]
     finding = PredicateFinding(ordinal=1, outcome=PredicateOutcome.DIFFERS)
