@@ -58,7 +58,7 @@ def guard_claims(reader: LedgerReader, append: Append) -> Refusal | None:
 
 def _together(reader: LedgerReader, moved: Moved) -> Refusal | None:
     """Ask what concerns several claims; the workspace is read only where the append can meet others in it."""
-    meets = [*moved.new.values(), *(each for each in moved.events if each.evidence)]
+    meets: list[WorkspaceClaim | ClaimEvent] = [*moved.new.values(), *(each for each in moved.events if each.evidence)]
     stored: dict[str, HeldClaim] = {}
     for namespace, workspace in dict.fromkeys((each.namespace, each.workspace) for each in meets):
         stored |= board_of(reader, namespace, workspace)

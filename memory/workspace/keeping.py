@@ -9,7 +9,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.index.lexical import terms
@@ -70,17 +70,22 @@ class ClaimKeeper:
     def promote(self, wanted: str, evidence: Sequence[EvidenceEvent], checker: Checker) -> tuple[ClaimEvent, ...]:
         """Make a probationary claim durable; a stale or quarantined one probationary first, and durable if it may be.
 
+        One that comes back and contradicts what is live is contested with it instead.
+
         Raises:
             InvalidInputError: what is missing is named.
         """
-        held, _ = self._one(wanted)
+        held, board = self._one(wanted)
         holds = not checker.findings(held.claim)
         if held.head.state in moves.RETURNING:
-            return self._back(held, evidence, holds=holds)
+            return self._back(held, board, evidence, holds=holds)
         return self._done(moves.promote(held, evidence, self._policy, self._ports.now(), holds=holds))
 
-    def _back(self, held: HeldClaim, evidence: Sequence[EvidenceEvent], *, holds: bool) -> tuple[ClaimEvent, ...]:
-        back = self._done(moves.come_back(held, evidence, self._policy, self._ports.now(), holds=holds))
+    def _back(
+        self, held: HeldClaim, board: Mapping[str, HeldClaim], evidence: Sequence[EvidenceEvent], *, holds: bool
+    ) -> tuple[ClaimEvent, ...]:
+        now = self._ports.now()
+        back = self._done(moves.come_back(held, board, evidence, self._policy, now, words=terms, holds=holds))
         held, _ = self._one(str(held.claim.id))
         further = moves.promote(held, (), self._policy, self._ports.now(), holds=holds)
         return back if isinstance(further, NotDone) else (*back, *self._done(further))

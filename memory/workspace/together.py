@@ -5,7 +5,7 @@ Rules kept here:
 - an event that names another claim names one of its own workspace, whose part of the matter is in the same append:
   contested claims are contested by each other, what is rejected loses to what is upheld, and nothing that was contested
   with the upheld one is left so. A claim is revised by what is added and promoted with it, by the rule of additions;
-- a claim that is added is held against everything that is live when the append is done.
+- a claim that is added, or comes back, is held against everything that is live when the append is done.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from policies.workspace.arrows import LIVE, ClaimHead, is_contested_with
 from policies.workspace.lifecycle import HeldClaim, independent, new_evidence, revision_lacks
 from policies.workspace.likeness import contradicts, said
 from policies.workspace.policy import WorkspacePolicy
-from records.workspace import ClaimEvent, ClaimReason, ClaimState, WorkspaceClaim
+from records.workspace import WITH_EVIDENCE, ClaimEvent, ClaimReason, ClaimState, WorkspaceClaim
 
 Board = Mapping[str, HeldClaim]
 
@@ -99,8 +99,9 @@ def _upheld(event: ClaimEvent, head: ClaimHead, board: Board, policy: WorkspaceP
 
 
 def against(moved: Moved, board: Board) -> Rules:
-    """Say which contradictions a new claim must be contested for: those with what is live at the end."""
-    for name in moved.new:
+    """Say what a claim that is new or back must be contested with: what it contradicts that is live at the end."""
+    back = (str(event.claim_id) for event in moved.events if event.reason in WITH_EVIDENCE)
+    for name in dict.fromkeys((*moved.new, *back)):
         policy = policy_of(next(event.policy for event in moved.events if event.claim_id == name))
         claim, state = moved.claims[name], moved.after[name].state
         if state not in LIVE or policy is None:
@@ -115,5 +116,5 @@ def against(moved: Moved, board: Board) -> Rules:
         }  # fmt: skip
         contested = [event for event in moved.events if event.reason is ClaimReason.CONTRADICTED]
         named = {str(event.counterpart) for event in contested if event.claim_id == name}
-        back = {str(event.claim_id) for event in contested if event.counterpart == name}
-        yield found == named == back, "the claim is not contested with exactly what it contradicts now"
+        turned = {str(event.claim_id) for event in contested if event.counterpart == name}
+        yield found == named == turned, "the claim is not contested with exactly what it contradicts now"

@@ -8,7 +8,8 @@ Rules kept here:
 - evidence counts by different events with different content (reference: defect 2); an event has one content for ever;
 - a revision is accepted where the new claim could be promoted by itself, is trusted no less, and rests on evidence that
   the old one does not have;
-- a stale claim comes back by new evidence alone, as probationary, and is promoted anew;
+- a stale claim comes back by new evidence alone, as probationary, and is promoted anew; what returns is held against
+  everything that is live, like what is added;
 - a decision is complete, or a report of what is missing; nothing is half-decided.
 
 Pure: claims and where they stand come in, records go out.
@@ -148,6 +149,16 @@ class Steps:
         self.heads[str(claim.id)] = advance(head, event)
         self.events.append(event)
 
+    def contest(self, claim: WorkspaceClaim, others: Iterable[WorkspaceClaim]) -> None:
+        """Contest a claim and every one of the others with each other.
+
+        Raises:
+            IllegalTransitionError: one of them is not live.
+        """
+        for other in others:
+            self.step(claim, ClaimReason.CONTRADICTED, str(other.id))
+            self.step(other, ClaimReason.CONTRADICTED, str(claim.id))
+
     @property
     def done(self) -> tuple[ClaimEvent, ...]:
         """The events so far."""
@@ -239,19 +250,15 @@ def add(
     if (start := apart(claim)) is not None:
         steps.step(claim, start)
         return Added(Addition.ADDED, key, (claim,), steps.done)
-    live = {name: each for name, each in board.items() if each.head.state in LIVE}
-    mine = said(claim.text, words, policy.likeness)
-    texts = {name: said(each.claim.text, words, policy.likeness) for name, each in live.items()}
+    mine, texts = said(claim.text, words, policy.likeness), live_texts(board, policy, words)
+    against = contradicted_by(mine, texts, policy)
     if newcomer.revises is not None:
-        return _revise(newcomer, board, steps, _against(mine, texts, policy))
+        return _revise(newcomer, board, steps, against)
     for name, theirs in texts.items():
-        if is_same(mine, theirs) and live[name].claim.predicates == claim.predicates:
+        if is_same(mine, theirs) and board[name].claim.predicates == claim.predicates:
             return Added(Addition.DUPLICATE, name)
-    against = _against(mine, texts, policy)
     if against:
-        for name in against:
-            steps.step(claim, ClaimReason.CONTRADICTED, name)
-            steps.step(live[name].claim, ClaimReason.CONTRADICTED, key)
+        steps.contest(claim, [board[name].claim for name in against])
     elif _starts_durable(newcomer, policy):
         steps.step(claim, ClaimReason.LOCALLY_VERIFIED)
     else:
@@ -275,7 +282,14 @@ def apart(claim: WorkspaceClaim) -> ClaimReason | None:
     return ClaimReason.STATED_INVALID if claim.status is ClaimStatus.INVALIDATED else None
 
 
-def _against(mine: Said, texts: Mapping[str, Said], policy: WorkspacePolicy) -> tuple[str, ...]:
+def live_texts(board: Mapping[str, HeldClaim], policy: WorkspacePolicy, words: Words) -> dict[str, Said]:
+    """Return what the live claims of a workspace say, by their ids."""
+    live = {name: each for name, each in board.items() if each.head.state in LIVE}
+    return {name: said(each.claim.text, words, policy.likeness) for name, each in live.items()}
+
+
+def contradicted_by(mine: Said, texts: Mapping[str, Said], policy: WorkspacePolicy) -> tuple[str, ...]:
+    """Return which of several texts contradict one."""
     return tuple(sorted(name for name, theirs in texts.items() if contradicts(mine, theirs, policy.likeness)))
 
 

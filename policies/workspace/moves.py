@@ -14,11 +14,14 @@ from policies.workspace.lifecycle import (
     Lack,
     NotDone,
     Steps,
+    contradicted_by,
     independent,
     lacks_of,
+    live_texts,
     new_evidence,
     require_known_content,
 )
+from policies.workspace.likeness import Words, said
 from policies.workspace.policy import WorkspacePolicy
 from records.workspace import (
     ClaimEvent,
@@ -67,8 +70,7 @@ def contest(one: HeldClaim, other: HeldClaim, policy: WorkspacePolicy, now: str)
         if each.head.state not in LIVE:
             return NotDone(str(each.claim.id), (Lack.NOT_LIVE,))
     steps = Steps(policy, now, [one, other])
-    steps.step(one.claim, ClaimReason.CONTRADICTED, str(other.claim.id))
-    steps.step(other.claim, ClaimReason.CONTRADICTED, str(one.claim.id))
+    steps.contest(one.claim, [other.claim])
     return steps.done
 
 
@@ -129,15 +131,26 @@ def go_stale(
 
 
 def come_back(
-    held: HeldClaim, offered: Sequence[EvidenceEvent], policy: WorkspacePolicy, now: str, *, holds: bool
+    held: HeldClaim,
+    board: Mapping[str, HeldClaim],
+    offered: Sequence[EvidenceEvent],
+    policy: WorkspacePolicy,
+    now: str,
+    *,
+    words: Words,
+    holds: bool,
 ) -> Events | NotDone:
-    """Return the event by which new evidence brings a stale or quarantined claim back, as probationary.
+    """Return the events by which new evidence brings a stale or quarantined claim back.
+
+    It is probationary, or contested with every live claim that it contradicts.
 
     Args:
         held: the claim.
+        board: every claim of its workspace with where it stands.
         offered: the evidence; what the claim had before brings nothing back.
         policy: the lifecycle's numbers.
-        now: the time of the event.
+        now: the time of the events.
+        words: gives the words of a text.
         holds: whether its predicates hold now.
 
     Raises:
@@ -153,8 +166,10 @@ def come_back(
     lacks = tuple(lack for lack, missing in found.items() if missing)
     if lacks or reason is None:
         return NotDone(str(held.claim.id), lacks)
-    steps = Steps(policy, now, [held])
+    steps = Steps(policy, now, board.values())
     steps.step(held.claim, reason, evidence=_unknown(held, offered))
+    mine, texts = said(held.claim.text, words, policy.likeness), live_texts(board, policy, words)
+    steps.contest(held.claim, [board[name].claim for name in contradicted_by(mine, texts, policy)])
     return steps.done
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from memory.workspace.board import history_of
+from memory.index.lexical import terms
+from memory.workspace.board import board_of, history_of
+from policies.workspace import moves
 from records.appends import AppendReceipt
 from records.flows import Transition
 from records.ids import WorkspaceClaimId
@@ -21,9 +23,9 @@ from records.workspace import (
     Trust,
     WorkspaceClaim,
 )
-from tests.contract.test_claims import DURABLE, NOT, added, append, planned, refused, state
+from tests.contract.test_claims import DURABLE, NOT, POLICY, added, append, planned, refused, state
 from tests.support.stores import Writer, expect
-from tests.support.trials import digest
+from tests.support.trials import NOW, digest
 from tests.support.workspace_samples import evidence, make_claim, make_claim_event
 
 FIVE = "Retries of the client are capped at 5"
@@ -151,3 +153,20 @@ def test_two_claims_of_one_append_are_held_against_each_other(writer: Writer) ->
     events = [make_claim_event(each) for each in pair]
     refused(append(writer, Transition.APPEND_CLAIMS, *pair, *events), "not contested with exactly")
     assert events[0].expected_prior == GENESIS
+
+
+@pytest.mark.parametrize("reason", [ClaimReason.INVALIDATED, ClaimReason.SUSPECTED])
+def test_what_comes_back_is_held_against_what_is_live(writer: Writer, reason: ClaimReason) -> None:
+    first = added(writer, **DURABLE)
+    board = board_of(writer.store, writer.namespace, "app")
+    take(writer, *moves.withdraw(board[str(first.id)], reason, POLICY, NOW))
+    second = added(writer, FIVE, events=evidence("a"), **DURABLE)
+    assert state(writer, second) is ClaimState.DURABLE
+    back = moves.RETURNING[state(writer, first)]
+    alone = step(first, last(writer, first), back, ClaimState.PROBATIONARY, evidence=evidence("d"))
+    refused(append(writer, Transition.APPEND_CLAIMS, alone), "not contested with exactly")
+    board = board_of(writer.store, writer.namespace, "app")
+    done = moves.come_back(board[str(first.id)], board, evidence("d"), POLICY, NOW, words=terms, holds=True)
+    assert isinstance(done, tuple)
+    take(writer, *done)
+    assert {state(writer, first), state(writer, second)} == {ClaimState.CONTESTED}

@@ -97,7 +97,9 @@ class Board:
         return self.take(moves.go_stale(self.one(claim), [finding], POLICY, NOW))
 
     def back(self, claim: WorkspaceClaim, *names: str) -> Any:
-        return self.take(moves.come_back(self.one(claim), evidence(*names), POLICY, NOW, holds=True))
+        return self.take(
+            moves.come_back(self.one(claim), self.held(), evidence(*names), POLICY, NOW, words=terms, holds=True)
+        )
 
     def resolve(self, claim: WorkspaceClaim, *names: str) -> Any:
         return self.take(moves.resolve(self.one(claim), self.held(), evidence(*names), POLICY, NOW, holds=True))
@@ -265,6 +267,24 @@ def test_a_stale_claim_comes_back_by_new_evidence_alone(board: Board) -> None:
     assert board.state(claim) is ClaimState.PROBATIONARY
     board.promote(claim)
     assert board.state(claim) is ClaimState.DURABLE
+
+
+def test_what_comes_back_is_held_against_what_is_live(board: Board) -> None:
+    """Stale by an edit; another text is added and promoted meanwhile; then the first comes back: both are contested."""
+    first, second = (
+        make_claim(events=TWO),
+        make_claim("Retries of the client are capped at 5", events=evidence("a", "b")),
+    )
+    board.add(first)
+    board.promote(first)
+    board.stale(first)
+    board.add(second)
+    board.promote(second)
+    board.back(first, "run-3")
+    assert {board.state(first), board.state(second)} == {ClaimState.CONTESTED}
+    assert Lack.NOT_PROBATIONARY in board.promote(first).lacks
+    board.resolve(first, "run-4")
+    assert (board.state(first), board.state(second)) == (ClaimState.DURABLE, ClaimState.SUPERSEDED)
 
 
 @pytest.mark.parametrize("outcome", [each for each in PredicateOutcome if each is not PredicateOutcome.HOLDS])
