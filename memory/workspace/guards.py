@@ -12,10 +12,12 @@ Rules kept here:
 
 from __future__ import annotations
 
+from itertools import chain
+
 from memory.guard_rules import Rules, first_broken, held, of, precondition, rejected
 from memory.workspace.board import board_of, heads_of
 from memory.workspace.steps import steps_of
-from memory.workspace.together import Moved, against, between
+from memory.workspace.together import Moved, against, between, one_content
 from policies.workspace.arrows import ClaimHead, advance
 from policies.workspace.lifecycle import HeldClaim
 from policies.workspace.reward import reward
@@ -63,7 +65,8 @@ def _together(reader: LedgerReader, moved: Moved) -> Refusal | None:
     for namespace, workspace in dict.fromkeys((each.namespace, each.workspace) for each in meets):
         stored |= board_of(reader, namespace, workspace)
     board = moved.board(stored)
-    return first_broken(between(moved, board), rejected) or first_broken(against(moved, board), precondition)
+    rules = chain(one_content(moved, stored), between(moved, board))
+    return first_broken(rules, rejected) or first_broken(against(moved, board), precondition)
 
 
 def guard_traces(reader: LedgerReader, append: Append) -> Refusal | None:

@@ -79,15 +79,15 @@ class ClaimKeeper:
         holds = not checker.findings(held.claim)
         if held.head.state in moves.RETURNING:
             return self._back(held, board, evidence, holds=holds)
-        return self._done(moves.promote(held, evidence, self._policy, self._ports.now(), holds=holds))
+        return self._done(moves.promote(held, board, evidence, self._policy, self._ports.now(), holds=holds))
 
     def _back(
         self, held: HeldClaim, board: Mapping[str, HeldClaim], evidence: Sequence[EvidenceEvent], *, holds: bool
     ) -> tuple[ClaimEvent, ...]:
         now = self._ports.now()
         back = self._done(moves.come_back(held, board, evidence, self._policy, now, words=terms, holds=holds))
-        held, _ = self._one(str(held.claim.id))
-        further = moves.promote(held, (), self._policy, self._ports.now(), holds=holds)
+        held, board = self._one(str(held.claim.id))
+        further = moves.promote(held, board, (), self._policy, self._ports.now(), holds=holds)
         return back if isinstance(further, NotDone) else (*back, *self._done(further))
 
     def contest(self, one: str, other: str) -> tuple[ClaimEvent, ...]:

@@ -5,6 +5,7 @@ Rules kept here:
 - an event that names another claim names one of its own workspace, whose part of the matter is in the same append:
   contested claims are contested by each other, what is rejected loses to what is upheld, and nothing that was contested
   with the upheld one is left so. A claim is revised by what is added and promoted with it, by the rule of additions;
+- an event of evidence has one content for ever, whichever claim brings it;
 - a claim that is added, or comes back, is held against everything that is live when the append is done.
 """
 
@@ -20,7 +21,7 @@ from policies.workspace.arrows import LIVE, ClaimHead, is_contested_with
 from policies.workspace.lifecycle import HeldClaim, independent, new_evidence, revision_lacks
 from policies.workspace.likeness import contradicts, said
 from policies.workspace.policy import WorkspacePolicy
-from records.workspace import WITH_EVIDENCE, ClaimEvent, ClaimReason, ClaimState, WorkspaceClaim
+from records.workspace import WITH_EVIDENCE, ClaimEvent, ClaimReason, ClaimState, Trust, WorkspaceClaim
 
 Board = Mapping[str, HeldClaim]
 
@@ -52,6 +53,24 @@ class Moved:
     def board(self, stored: Board) -> dict[str, HeldClaim]:
         """Return the claims of a workspace as they stand when the append is done."""
         return dict(stored) | {name: HeldClaim(self.claims[name], head) for name, head in self.after.items()}
+
+
+def one_content(moved: Moved, stored: Board) -> Rules:
+    """Say that an event has one content in a workspace; what an untrusted claim says of one binds no other claim."""
+    contents = {
+        (held.claim.workspace, each.event_id): each.content_digest
+        for held in stored.values()
+        if held.claim.trust is not Trust.UNTRUSTED
+        for each in held.evidence
+    }
+    brought = [(claim, claim.certificate.evidence) for claim in moved.new.values()]
+    brought += [(moved.claims[str(event.claim_id)], event.evidence) for event in moved.events]
+    for claim, evidence in sorted(brought, key=lambda each: each[0].trust is Trust.UNTRUSTED):
+        binds = claim.trust is not Trust.UNTRUSTED
+        for each in evidence:
+            key, said_now = (claim.workspace, each.event_id), each.content_digest
+            known = contents.setdefault(key, said_now) if binds else contents.get(key, said_now)
+            yield known == said_now, f"the event {each.event_id} has another content in this workspace"
 
 
 def between(moved: Moved, board: Board) -> Rules:

@@ -17,7 +17,7 @@ Pure: claims and where they stand come in, records go out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -186,6 +186,12 @@ def require_known_content(known: Iterable[EvidenceEvent], offered: Iterable[Evid
             raise IdentityConflictError("evidence event", each.event_id, remedy)
 
 
+def trusted_evidence(board: Mapping[str, HeldClaim]) -> Iterator[EvidenceEvent]:
+    """Yield the evidence of a workspace whose content binds every claim of it: all that no untrusted claim brought."""
+    trusted = (held for held in board.values() if held.claim.trust is not Trust.UNTRUSTED)
+    return (each for held in trusted for each in held.evidence)
+
+
 def new_evidence(known: Sequence[EvidenceEvent], offered: Sequence[EvidenceEvent]) -> tuple[EvidenceEvent, ...]:
     """Return the offered events whose event and content are both unknown.
 
@@ -244,8 +250,7 @@ def add(
     _require_form(claim, policy)
     if key in board:
         return Added(Addition.REPLAYED, key)
-    trusted = (held for held in board.values() if held.claim.trust is not Trust.UNTRUSTED)
-    require_known_content((each for held in trusted for each in held.evidence), claim.certificate.evidence)
+    require_known_content(trusted_evidence(board), claim.certificate.evidence)
     steps = Steps(policy, now, board.values())
     if (start := apart(claim)) is not None:
         steps.step(claim, start)

@@ -20,6 +20,7 @@ from policies.workspace.lifecycle import (
     live_texts,
     new_evidence,
     require_known_content,
+    trusted_evidence,
 )
 from policies.workspace.likeness import Words, said
 from policies.workspace.policy import WorkspacePolicy
@@ -38,12 +39,19 @@ RETURNING: Final = {ClaimState.STALE: ClaimReason.NEW_EVIDENCE, ClaimState.QUARA
 
 
 def promote(
-    held: HeldClaim, offered: Sequence[EvidenceEvent], policy: WorkspacePolicy, now: str, *, holds: bool
+    held: HeldClaim,
+    board: Mapping[str, HeldClaim],
+    offered: Sequence[EvidenceEvent],
+    policy: WorkspacePolicy,
+    now: str,
+    *,
+    holds: bool,
 ) -> Events | NotDone:
     """Return the event that makes a probationary claim durable.
 
     Args:
         held: the claim.
+        board: every claim of its workspace with where it stands.
         offered: evidence beside what it has.
         policy: the lifecycle's numbers.
         now: the time of the event.
@@ -52,7 +60,7 @@ def promote(
     Raises:
         IdentityConflictError: an event is known with another content.
     """
-    require_known_content(held.evidence, offered)
+    require_known_content(trusted_evidence(board), offered)
     brought = _unknown(held, offered)
     lacks = lacks_of(held.claim, (*held.evidence, *brought), policy.promotion, holds=holds)
     if held.head.state is not ClaimState.PROBATIONARY:
@@ -98,6 +106,7 @@ def resolve(
     Raises:
         IdentityConflictError: an event is known with another content.
     """
+    require_known_content(trusted_evidence(board), offered)
     contested = [board[name] for name in winner.head.counterparts if name in board]
     known = (*winner.evidence, *(each for held in contested for each in held.evidence))
     found = {
@@ -156,6 +165,7 @@ def come_back(
     Raises:
         IdentityConflictError: an event is known with another content.
     """
+    require_known_content(trusted_evidence(board), offered)
     reason = RETURNING.get(held.head.state)
     found = {
         Lack.NOT_LIVE: reason is None,

@@ -170,3 +170,25 @@ def test_what_comes_back_is_held_against_what_is_live(writer: Writer, reason: Cl
     assert isinstance(done, tuple)
     take(writer, *done)
     assert {state(writer, first), state(writer, second)} == {ClaimState.CONTESTED}
+
+
+def test_an_event_has_one_content_whichever_claim_brings_it(writer: Writer) -> None:
+    one, two = added(writer, events=evidence("e1=X")), added(writer, OTHER, events=evidence("b"))
+    poison = added(writer, "Something else of the client altogether", trust=Trust.UNTRUSTED, events=evidence("e2=lies"))
+    assert state(writer, poison) is ClaimState.QUARANTINED
+
+    def up(claim: WorkspaceClaim, *names: str) -> ClaimEvent:
+        prior = last(writer, claim)
+        return step(claim, prior, ClaimReason.PROMOTED, ClaimState.DURABLE, evidence=evidence(*names))
+
+    refused(append(writer, Transition.APPEND_CLAIMS, up(two, "e1=Y")), "e1 has another content")
+    pair = (up(one, "e3=X3"), up(two, "e3=Y3"))
+    refused(append(writer, Transition.APPEND_CLAIMS, *pair), "e3 has another content")
+    for trust, reason, after in (
+        (Trust.EXTERNAL, ClaimReason.ADDED, ClaimState.PROBATIONARY),
+        (Trust.UNTRUSTED, ClaimReason.UNTRUSTED_SOURCE, ClaimState.QUARANTINED),
+    ):
+        late = make_claim("The cache is warm", namespace=writer.namespace, trust=trust, events=evidence("e1=Y"))
+        start = make_claim_event(late, reason, state=after)
+        refused(append(writer, Transition.APPEND_CLAIMS, late, start), "e1 has another content")
+    take(writer, up(two, "e2=truth"))

@@ -90,7 +90,7 @@ class Board:
         return self.take(add(Newcomer(claim, **more), self.held(), POLICY, terms, NOW))
 
     def promote(self, claim: WorkspaceClaim, *names: str, holds: bool = True) -> Any:
-        return self.take(moves.promote(self.one(claim), evidence(*names), POLICY, NOW, holds=holds))
+        return self.take(moves.promote(self.one(claim), self.held(), evidence(*names), POLICY, NOW, holds=holds))
 
     def stale(self, claim: WorkspaceClaim, outcome: PredicateOutcome = PredicateOutcome.DIFFERS) -> Any:
         finding = PredicateFinding(ordinal=1, outcome=outcome)
@@ -226,6 +226,22 @@ def test_defect_2_evidence_counts_by_different_events_with_different_content(boa
     assert board.promote(claim, "run-1=same").lacks == (Lack.EVIDENCE_MISSING,), "the same event again"
     board.promote(claim, "run-3=other")
     assert board.state(claim) is ClaimState.DURABLE
+
+
+def test_an_event_has_one_content_whichever_claim_brings_it(board: Board) -> None:
+    one, three = make_claim(), make_claim(NOT)
+    two = make_claim("The build takes about four minutes", events=evidence("b"))
+    board.add(one)
+    board.promote(one, "e1=X")
+    board.add(two)
+    with pytest.raises(IdentityConflictError, match="one content"):
+        board.promote(two, "e1=Y")
+    board.add(three)
+    with pytest.raises(IdentityConflictError, match="one content"):
+        board.resolve(three, "b=other")
+    board.stale(two)
+    with pytest.raises(IdentityConflictError, match="one content"):
+        board.back(two, "e1=Y")
 
 
 def test_independence_is_the_largest_set_without_a_shared_event_or_content() -> None:
