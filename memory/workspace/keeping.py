@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from memory.index.lexical import terms
 from memory.ports import Clock, CoordinatorPort, all_good
-from memory.workspace.board import board_of, one_claim
+from memory.workspace.board import board_of, one_claim, one_of
 from memory.workspace.predicates import Checker
 from memory.workspace.retrieving import event_key
 from policies.workspace import lifecycle, moves
@@ -28,7 +28,6 @@ from records.claim_traces import ClaimReceipt, ClaimTrace, TrialOutcome
 from records.errors import InvalidInputError, NotFoundError
 from records.flows import Transition
 from records.ids import ClaimTraceId
-from records.models import noun_of
 from records.workspace import ClaimEvent, ClaimReason, EvidenceEvent, WorkspaceClaim
 from store.ledger.port import LedgerReader, OpenLedger
 
@@ -158,15 +157,10 @@ def read_trace(reader: LedgerReader, namespace: str, wanted: str) -> ClaimTrace:
     """Return a trace of a namespace by any unambiguous beginning of its id.
 
     Raises:
-        NotFoundError: there is none, or several begin so.
+        NotFoundError: none begins so.
+        AmbiguousIdError: several do.
     """
-    noun, prefix = ClaimTrace.kind.noun, wanted.strip().lower()
-    found = [each for each in reader.resolve(prefix) if noun_of(each) == noun] if prefix else []
-    stored = reader.get(found[0]) if len(found) == 1 else None
-    trace = None if stored is None else stored.load()
-    if not isinstance(trace, ClaimTrace) or trace.namespace != namespace:
-        raise NotFoundError("trace", wanted, "Name one trace, as `vrm claims search` told it.")
-    return trace
+    return one_of(reader, namespace, wanted, ClaimTrace, "Name one trace, as `vrm claims search` told it.")
 
 
 def record_outcome(
