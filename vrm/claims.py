@@ -94,7 +94,7 @@ def retrieve(
 
     Raises:
         InvalidInputError: words, budget or root are none.
-        IdentityConflictError: a claim moved meanwhile; ask again.
+        IdentityConflictError: a claim moved meanwhile, or the occasion has a trace that cannot be shown again.
         VrmError: a store or the model cannot be used.
     """
     asked = Asked(objective=question.text, task_id=question.task, occasion=question.occasion, budget=question.budget)

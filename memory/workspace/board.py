@@ -6,13 +6,17 @@ Rules kept here: nothing is kept that the events do not say; a workspace sees it
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from policies.workspace.arrows import ClaimHead, fold
 from policies.workspace.lifecycle import HeldClaim
+from records.base import Record
 from records.errors import AmbiguousIdError, IntegrityError, NotFoundError
 from records.models import noun_of
 from records.workspace import ClaimEvent, WorkspaceClaim
 from store.ledger.port import LedgerReader
+
+R = TypeVar("R", bound=Record)
 
 
 def heads_of(reader: LedgerReader, namespace: str, claim_ids: Iterable[str]) -> dict[str, ClaimHead]:
@@ -57,13 +61,23 @@ def one_claim(reader: LedgerReader, namespace: str, wanted: str) -> WorkspaceCla
         NotFoundError: none begins so.
         AmbiguousIdError: several do.
     """
-    noun = WorkspaceClaim.kind.noun
-    prefix = wanted.strip().lower()
+    return one_of(reader, namespace, wanted, WorkspaceClaim, f"{namespace} has none; `vrm claims list` shows them.")
+
+
+def one_of(reader: LedgerReader, namespace: str, wanted: str, model: type[R], remedy: str) -> R:
+    """Return a record of a model in a namespace by any unambiguous beginning of its id; `remedy` is for none.
+
+    Raises:
+        NotFoundError: none begins so.
+        AmbiguousIdError: several do.
+    """
+    noun, prefix = model.kind.noun, wanted.strip().lower()
+    name = noun.removeprefix("workspace-").removeprefix("claim-")
     found = [each for each in reader.resolve(prefix) if noun_of(each) == noun] if prefix else []
     if len(found) > 1:
-        raise AmbiguousIdError("claim", wanted, f"It begins {len(found)} or more claims: {', '.join(found[:3])}.")
+        raise AmbiguousIdError(name, wanted, f"It begins {len(found)} or more of them: {', '.join(found[:3])}.")
     stored = reader.get(found[0]) if found else None
-    claim = None if stored is None else stored.load()
-    if not isinstance(claim, WorkspaceClaim) or claim.namespace != namespace:
-        raise NotFoundError("claim", wanted, f"{namespace} has none; `vrm claims list` shows what there is.")
-    return claim
+    record = None if stored is None else stored.load()
+    if not isinstance(record, model) or record.namespace != namespace:
+        raise NotFoundError(name, wanted, remedy)
+    return record

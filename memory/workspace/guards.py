@@ -12,33 +12,22 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from itertools import chain
 
 from memory.guard_rules import Rules, first_broken, held, of, precondition, rejected
-from memory.index.lexical import terms
 from memory.workspace.board import board_of, heads_of
-from policies.workspace.arrows import LIVE, ClaimHead, advance
-from policies.workspace.lifecycle import apart, independent, lacks_of, new_evidence
-from policies.workspace.likeness import contradicts, said
-from policies.workspace.policy import WorkspacePolicy, workspace_policy
+from memory.workspace.steps import steps_of
+from memory.workspace.together import Moved, against, between, one_content
+from policies.workspace.arrows import ClaimHead, advance
+from policies.workspace.lifecycle import HeldClaim
 from policies.workspace.reward import reward
 from policies.workspace.shadow import ShadowPolicy, shadow_policy
 from records.appends import Append
 from records.claim_traces import ClaimReceipt, ClaimTrace, TraceReason
 from records.errors import IllegalTransitionError, IntegrityError, InvalidInputError
 from records.values import PolicyIdentity
-from records.workspace import (
-    ClaimEvent,
-    ClaimReason,
-    ClaimSource,
-    ClaimState,
-    EvidenceEvent,
-    WorkspaceClaim,
-)
+from records.workspace import ClaimEvent, ClaimState, WorkspaceClaim
 from store.ledger.port import LedgerReader, Refusal
-
-_NEW: Final = frozenset({ClaimReason.NEW_EVIDENCE, ClaimReason.RELEASED, ClaimReason.UPHELD})
 
 
 def guard_claims(reader: LedgerReader, append: Append) -> Refusal | None:
@@ -46,15 +35,17 @@ def guard_claims(reader: LedgerReader, append: Append) -> Refusal | None:
     events = list(of(append, ClaimEvent))
     new = {str(claim.id): claim for claim in of(append, WorkspaceClaim)}
     wanted = dict.fromkeys(str(event.claim_id) for event in events)
-    stored = reader.get_many([name for name in wanted if name not in new])
-    claims = new | {name: claim for name in wanted if (claim := held(stored, name, WorkspaceClaim)) is not None}
+    named = dict.fromkeys(str(event.counterpart) for event in events if event.counterpart is not None)
+    stored = reader.get_many([name for name in wanted | named if name not in new])
+    claims = new | {name: claim for name in stored if (claim := held(stored, name, WorkspaceClaim)) is not None}
     if missing := [name for name in wanted if name not in claims]:
         return precondition(f"{missing[0]} is not in the Ledger")
     heads: dict[str, ClaimHead | None] = dict(heads_of(reader, append.namespace, wanted))
+    before: dict[str, ClaimHead | None] = {}
     for event in events:
         name = str(event.claim_id)
-        head, claim = heads.get(name), claims[name]
-        refused = first_broken(_steps(event, claim, head), rejected)
+        before[str(event.id)] = head = heads.get(name)
+        refused = first_broken(steps_of(event, claims[name], head), rejected)
         if refused is not None:
             return refused
         try:
@@ -63,67 +54,19 @@ def guard_claims(reader: LedgerReader, append: Append) -> Refusal | None:
             return rejected(str(error))
     if unmoved := [name for name in new if heads.get(name) is None]:
         return rejected(f"{unmoved[0]} comes without its first event")
-    return first_broken(_against(reader, append, new), precondition)
+    after = {name: head for name in wanted if (head := heads.get(name)) is not None}
+    return _together(reader, Moved(events, new, claims, before, after))
 
 
-def _steps(event: ClaimEvent, claim: WorkspaceClaim, head: ClaimHead | None) -> Rules:
-    policy = _policy(event.policy)
-    if policy is None:
-        yield False, "the event is by a policy that this program does not have"
-        return
-    yield event.workspace == claim.workspace, "the event is of another workspace than its claim"
-    had = (*claim.certificate.evidence, *(() if head is None else head.evidence))
-    yield _is_consistent(had, event.evidence), "an event of evidence has another content than before"
-    if head is None:
-        start = apart(claim)
-        yield start is None or event.reason is start, f"a claim like this starts as {start}"
-    if event.reason is ClaimReason.LOCALLY_VERIFIED:
-        yield claim.source is ClaimSource.DETERMINISTIC, "only what was extracted deterministically starts durable"
-        yield not lacks_of(claim, had, policy.deterministic_start), "it has not what starts a claim durable"
-    if event.reason is ClaimReason.PROMOTED:
-        yield not lacks_of(claim, (*had, *event.evidence), policy.promotion), "it has not what a promotion needs"
-    if event.reason in _NEW:
-        least = policy.resolution if event.reason is ClaimReason.UPHELD else policy.revival
-        fresh = independent(new_evidence(had, event.evidence))
-        yield fresh >= least.evidence, "the evidence is not new"
-    if event.reason is ClaimReason.RELEASED:
-        yield apart(claim) is not ClaimReason.UNTRUSTED_SOURCE, "a claim of an untrusted source stays quarantined"
-
-
-def _is_consistent(had: Iterable[EvidenceEvent], brought: Iterable[EvidenceEvent]) -> bool:
-    contents = {each.event_id: each.content_digest for each in had}
-    return all(contents.get(each.event_id, each.content_digest) == each.content_digest for each in brought)
-
-
-def _policy(identity: PolicyIdentity) -> WorkspacePolicy | None:
-    try:
-        found = workspace_policy(identity.version)
-    except InvalidInputError:
-        return None
-    return found if found.identity == identity else None
-
-
-def _against(reader: LedgerReader, append: Append, new: dict[str, WorkspaceClaim]) -> Rules:
-    """Say which contradictions a new claim must be contested for: those with what is live in this transaction."""
-    events = list(of(append, ClaimEvent))
-    for name, claim in new.items():
-        policy = _policy(next(event.policy for event in events if event.claim_id == name))
-        if apart(claim) is not None or policy is None:
-            continue
-        rules = policy.likeness
-        ended = {str(event.claim_id) for event in events if event.state is ClaimState.SUPERSEDED}
-        mine = said(claim.text, terms, rules)
-        others = board_of(reader, append.namespace, claim.workspace).items()
-        found = {
-            other
-            for other, each in others
-            if other != name and other not in ended and each.head.state in LIVE
-            and contradicts(mine, said(each.claim.text, terms, rules), rules)
-        }  # fmt: skip
-        contested = [event for event in events if event.reason is ClaimReason.CONTRADICTED]
-        named = {str(event.counterpart) for event in contested if event.claim_id == name}
-        back = {str(event.claim_id) for event in contested if event.counterpart == name}
-        yield found == named == back, "the claim is not contested with exactly what it contradicts now"
+def _together(reader: LedgerReader, moved: Moved) -> Refusal | None:
+    """Ask what concerns several claims; the workspace is read only where the append can meet others in it."""
+    meets: list[WorkspaceClaim | ClaimEvent] = [*moved.new.values(), *(each for each in moved.events if each.evidence)]
+    stored: dict[str, HeldClaim] = {}
+    for namespace, workspace in dict.fromkeys((each.namespace, each.workspace) for each in meets):
+        stored |= board_of(reader, namespace, workspace)
+    board = moved.board(stored)
+    rules = chain(one_content(moved, stored), between(moved, board))
+    return first_broken(rules, rejected) or first_broken(against(moved, board), precondition)
 
 
 def guard_traces(reader: LedgerReader, append: Append) -> Refusal | None:

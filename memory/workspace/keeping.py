@@ -9,12 +9,12 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.index.lexical import terms
 from memory.ports import Clock, CoordinatorPort, all_good
-from memory.workspace.board import board_of, one_claim
+from memory.workspace.board import board_of, one_claim, one_of
 from memory.workspace.predicates import Checker
 from memory.workspace.retrieving import event_key
 from policies.workspace import lifecycle, moves
@@ -28,7 +28,6 @@ from records.claim_traces import ClaimReceipt, ClaimTrace, TrialOutcome
 from records.errors import InvalidInputError, NotFoundError
 from records.flows import Transition
 from records.ids import ClaimTraceId
-from records.models import noun_of
 from records.workspace import ClaimEvent, ClaimReason, EvidenceEvent, WorkspaceClaim
 from store.ledger.port import LedgerReader, OpenLedger
 
@@ -70,19 +69,24 @@ class ClaimKeeper:
     def promote(self, wanted: str, evidence: Sequence[EvidenceEvent], checker: Checker) -> tuple[ClaimEvent, ...]:
         """Make a probationary claim durable; a stale or quarantined one probationary first, and durable if it may be.
 
+        One that comes back and contradicts what is live is contested with it instead.
+
         Raises:
             InvalidInputError: what is missing is named.
         """
-        held, _ = self._one(wanted)
+        held, board = self._one(wanted)
         holds = not checker.findings(held.claim)
         if held.head.state in moves.RETURNING:
-            return self._back(held, evidence, holds=holds)
-        return self._done(moves.promote(held, evidence, self._policy, self._ports.now(), holds=holds))
+            return self._back(held, board, evidence, holds=holds)
+        return self._done(moves.promote(held, board, evidence, self._policy, self._ports.now(), holds=holds))
 
-    def _back(self, held: HeldClaim, evidence: Sequence[EvidenceEvent], *, holds: bool) -> tuple[ClaimEvent, ...]:
-        back = self._done(moves.come_back(held, evidence, self._policy, self._ports.now(), holds=holds))
-        held, _ = self._one(str(held.claim.id))
-        further = moves.promote(held, (), self._policy, self._ports.now(), holds=holds)
+    def _back(
+        self, held: HeldClaim, board: Mapping[str, HeldClaim], evidence: Sequence[EvidenceEvent], *, holds: bool
+    ) -> tuple[ClaimEvent, ...]:
+        now = self._ports.now()
+        back = self._done(moves.come_back(held, board, evidence, self._policy, now, words=terms, holds=holds))
+        held, board = self._one(str(held.claim.id))
+        further = moves.promote(held, board, (), self._policy, self._ports.now(), holds=holds)
         return back if isinstance(further, NotDone) else (*back, *self._done(further))
 
     def contest(self, one: str, other: str) -> tuple[ClaimEvent, ...]:
@@ -153,15 +157,10 @@ def read_trace(reader: LedgerReader, namespace: str, wanted: str) -> ClaimTrace:
     """Return a trace of a namespace by any unambiguous beginning of its id.
 
     Raises:
-        NotFoundError: there is none, or several begin so.
+        NotFoundError: none begins so.
+        AmbiguousIdError: several do.
     """
-    noun, prefix = ClaimTrace.kind.noun, wanted.strip().lower()
-    found = [each for each in reader.resolve(prefix) if noun_of(each) == noun] if prefix else []
-    stored = reader.get(found[0]) if len(found) == 1 else None
-    trace = None if stored is None else stored.load()
-    if not isinstance(trace, ClaimTrace) or trace.namespace != namespace:
-        raise NotFoundError("trace", wanted, "Name one trace, as `vrm claims search` told it.")
-    return trace
+    return one_of(reader, namespace, wanted, ClaimTrace, "Name one trace, as `vrm claims search` told it.")
 
 
 def record_outcome(

@@ -25,6 +25,7 @@ from memory.index.known import KnownEmbedder
 from memory.index.lexical import terms
 from memory.index.ranking import SCORE_UNIT
 from memory.ports import CoordinatorPort, all_good
+from memory.workspace.again import occasion_key, require_same, section_of, trace_of
 from memory.workspace.board import board_of
 from memory.workspace.learning import Learned
 from memory.workspace.predicates import Checker
@@ -36,7 +37,7 @@ from policies.workspace.rendering import RENDERER
 from policies.workspace.selection import Chosen, content_words, is_relevant, select
 from policies.workspace.shadow import MEANING, Seen, ShadowPolicy, ShadowState, features
 from records.appends import Append
-from records.canonical import digest_bytes, domain_digest
+from records.canonical import digest_bytes
 from records.claim_traces import (
     ClaimTrace,
     ListRank,
@@ -138,11 +139,19 @@ class ClaimRetriever:
     def retrieve(self, reader: LedgerReader, checker: Checker, asked: Asked, now: str) -> Retrieved:
         """Return what is shown for an objective; `reader` is of one moment, `checker` of one pass.
 
+        An occasion that has a trace already is answered by it.
+
         Raises:
             InvalidInputError: there are no words, or the budget is none.
+            IdentityConflictError: the occasion has the trace of another question, or of what does not hold any more.
             UnavailableError: the model cannot be used.
         """
         began, budget = time.perf_counter(), self._budget(asked)
+        earlier = trace_of(reader, self._namespace, self._workspace, asked.occasion)
+        if earlier is not None:
+            require_same(earlier, asked.objective, asked.task_id, budget)
+            style = self._parts.policy.rendering
+            return Retrieved(earlier, *section_of(reader, earlier, checker, style, self._parts.count), ())
         position = reader.namespace_head(self._namespace).position
         board = board_of(reader, self._namespace, self._workspace)
         held = _checked(board.values(), checker)
@@ -278,8 +287,8 @@ def record_retrieval(coordinator: CoordinatorPort, found: Retrieved) -> None:
         if isinstance(answer, VrmError) and not isinstance(answer, IdentityConflictError):
             raise answer
     trace = found.trace
-    key = domain_digest("claim-occasion", [trace.workspace, trace.occasion])
-    all_good(coordinator.append_direct([Append.direct(Transition.TRACE_CLAIMS, f"trace-claims/{key}", (trace,))]))
+    key = occasion_key(trace.workspace, trace.occasion)
+    all_good(coordinator.append_direct([Append.direct(Transition.TRACE_CLAIMS, key, (trace,))]))
 
 
 def event_key(event: ClaimEvent) -> str:

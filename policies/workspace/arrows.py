@@ -101,6 +101,11 @@ class ClaimHead:
     evidence: tuple[EvidenceEvent, ...] = ()
 
 
+def is_contested_with(head: ClaimHead, other: str) -> bool:
+    """Tell whether a claim is contested by another one now."""
+    return head.state is ClaimState.CONTESTED and other in head.counterparts
+
+
 def advance(head: ClaimHead | None, event: ClaimEvent) -> ClaimHead:
     """Return where a claim stands after one more event.
 

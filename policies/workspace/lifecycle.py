@@ -8,7 +8,8 @@ Rules kept here:
 - evidence counts by different events with different content (reference: defect 2); an event has one content for ever;
 - a revision is accepted where the new claim could be promoted by itself, is trusted no less, and rests on evidence that
   the old one does not have;
-- a stale claim comes back by new evidence alone, as probationary, and is promoted anew;
+- a stale claim comes back by new evidence alone, as probationary, and is promoted anew; what returns is held against
+  everything that is live, like what is added;
 - a decision is complete, or a report of what is missing; nothing is half-decided.
 
 Pure: claims and where they stand come in, records go out.
@@ -16,7 +17,7 @@ Pure: claims and where they stand come in, records go out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -148,6 +149,16 @@ class Steps:
         self.heads[str(claim.id)] = advance(head, event)
         self.events.append(event)
 
+    def contest(self, claim: WorkspaceClaim, others: Iterable[WorkspaceClaim]) -> None:
+        """Contest a claim and every one of the others with each other.
+
+        Raises:
+            IllegalTransitionError: one of them is not live.
+        """
+        for other in others:
+            self.step(claim, ClaimReason.CONTRADICTED, str(other.id))
+            self.step(other, ClaimReason.CONTRADICTED, str(claim.id))
+
     @property
     def done(self) -> tuple[ClaimEvent, ...]:
         """The events so far."""
@@ -173,6 +184,12 @@ def require_known_content(known: Iterable[EvidenceEvent], offered: Iterable[Evid
         if contents.setdefault(each.event_id, each.content_digest) != each.content_digest:
             remedy = "An event has one content; give another event its own id. Nothing was written."
             raise IdentityConflictError("evidence event", each.event_id, remedy)
+
+
+def trusted_evidence(board: Mapping[str, HeldClaim]) -> Iterator[EvidenceEvent]:
+    """Yield the evidence of a workspace whose content binds every claim of it: all that no untrusted claim brought."""
+    trusted = (held for held in board.values() if held.claim.trust is not Trust.UNTRUSTED)
+    return (each for held in trusted for each in held.evidence)
 
 
 def new_evidence(known: Sequence[EvidenceEvent], offered: Sequence[EvidenceEvent]) -> tuple[EvidenceEvent, ...]:
@@ -233,25 +250,20 @@ def add(
     _require_form(claim, policy)
     if key in board:
         return Added(Addition.REPLAYED, key)
-    trusted = (held for held in board.values() if held.claim.trust is not Trust.UNTRUSTED)
-    require_known_content((each for held in trusted for each in held.evidence), claim.certificate.evidence)
+    require_known_content(trusted_evidence(board), claim.certificate.evidence)
     steps = Steps(policy, now, board.values())
     if (start := apart(claim)) is not None:
         steps.step(claim, start)
         return Added(Addition.ADDED, key, (claim,), steps.done)
-    live = {name: each for name, each in board.items() if each.head.state in LIVE}
-    mine = said(claim.text, words, policy.likeness)
-    texts = {name: said(each.claim.text, words, policy.likeness) for name, each in live.items()}
+    mine, texts = said(claim.text, words, policy.likeness), live_texts(board, policy, words)
+    against = contradicted_by(mine, texts, policy)
     if newcomer.revises is not None:
-        return _revise(newcomer, board, steps, _against(mine, texts, policy))
+        return _revise(newcomer, board, steps, against)
     for name, theirs in texts.items():
-        if is_same(mine, theirs) and live[name].claim.predicates == claim.predicates:
+        if is_same(mine, theirs) and board[name].claim.predicates == claim.predicates:
             return Added(Addition.DUPLICATE, name)
-    against = _against(mine, texts, policy)
     if against:
-        for name in against:
-            steps.step(claim, ClaimReason.CONTRADICTED, name)
-            steps.step(live[name].claim, ClaimReason.CONTRADICTED, key)
+        steps.contest(claim, [board[name].claim for name in against])
     elif _starts_durable(newcomer, policy):
         steps.step(claim, ClaimReason.LOCALLY_VERIFIED)
     else:
@@ -275,7 +287,14 @@ def apart(claim: WorkspaceClaim) -> ClaimReason | None:
     return ClaimReason.STATED_INVALID if claim.status is ClaimStatus.INVALIDATED else None
 
 
-def _against(mine: Said, texts: Mapping[str, Said], policy: WorkspacePolicy) -> tuple[str, ...]:
+def live_texts(board: Mapping[str, HeldClaim], policy: WorkspacePolicy, words: Words) -> dict[str, Said]:
+    """Return what the live claims of a workspace say, by their ids."""
+    live = {name: each for name, each in board.items() if each.head.state in LIVE}
+    return {name: said(each.claim.text, words, policy.likeness) for name, each in live.items()}
+
+
+def contradicted_by(mine: Said, texts: Mapping[str, Said], policy: WorkspacePolicy) -> tuple[str, ...]:
+    """Return which of several texts contradict one."""
     return tuple(sorted(name for name, theirs in texts.items() if contradicts(mine, theirs, policy.likeness)))
 
 
@@ -285,19 +304,36 @@ def _starts_durable(newcomer: Newcomer, policy: WorkspacePolicy) -> bool:
     return claim.source is ClaimSource.DETERMINISTIC and not lacks
 
 
+def revision_lacks(
+    claim: WorkspaceClaim, old: HeldClaim, policy: WorkspacePolicy, *, holds: bool = True
+) -> tuple[Lack, ...]:
+    """Return what keeps a new claim from taking the place of an old one; `holds` is about its predicates now.
+
+    Raises:
+        IdentityConflictError: an event of its certificate is known to the old one with another content.
+    """
+    brought = claim.certificate.evidence
+    found = {
+        Lack.NOT_LIVE: old.head.state not in LIVE | {ClaimState.STALE},
+        Lack.LESS_TRUSTED: _TRUST[claim.trust] < _TRUST[old.claim.trust],
+        Lack.EVIDENCE_NOT_NEW: not new_evidence(old.evidence, brought),
+    }
+    return (
+        *lacks_of(claim, brought, policy.promotion, holds=holds),
+        *(lack for lack, missing in found.items() if missing),
+    )
+
+
 def _revise(
     newcomer: Newcomer, board: Mapping[str, HeldClaim], steps: Steps, against: tuple[str, ...]
 ) -> Added | NotDone:
     claim, old = newcomer.claim, board.get(str(newcomer.revises))
     if old is None:
         raise InvalidInputError("revises", newcomer.revises, "Name a claim of this workspace.")
-    lacks = list(lacks_of(claim, claim.certificate.evidence, steps.policy.promotion, holds=newcomer.holds))
-    lacks += [Lack.NOT_LIVE] if old.head.state not in LIVE | {ClaimState.STALE} else []
-    lacks += [Lack.LESS_TRUSTED] if _TRUST[claim.trust] < _TRUST[old.claim.trust] else []
-    lacks += [] if new_evidence(old.evidence, claim.certificate.evidence) else [Lack.EVIDENCE_NOT_NEW]
-    lacks += [Lack.CONTRADICTED] if set(against) - {str(old.claim.id)} else []
+    lacks = revision_lacks(claim, old, steps.policy, holds=newcomer.holds)
+    lacks += (Lack.CONTRADICTED,) if set(against) - {str(old.claim.id)} else ()
     if lacks:
-        return NotDone(str(claim.id), tuple(lacks))
+        return NotDone(str(claim.id), lacks)
     steps.step(claim, ClaimReason.ADDED)
     steps.step(claim, ClaimReason.PROMOTED)
     steps.step(old.claim, ClaimReason.REVISED, str(claim.id))

@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from policies.workspace.arrows import LIVE
+from policies.workspace.arrows import LIVE, is_contested_with
 from policies.workspace.lifecycle import (
     HeldClaim,
     Lack,
     NotDone,
     Steps,
+    contradicted_by,
     independent,
     lacks_of,
+    live_texts,
     new_evidence,
     require_known_content,
+    trusted_evidence,
 )
+from policies.workspace.likeness import Words, said
 from policies.workspace.policy import WorkspacePolicy
 from records.workspace import (
     ClaimEvent,
@@ -35,12 +39,19 @@ RETURNING: Final = {ClaimState.STALE: ClaimReason.NEW_EVIDENCE, ClaimState.QUARA
 
 
 def promote(
-    held: HeldClaim, offered: Sequence[EvidenceEvent], policy: WorkspacePolicy, now: str, *, holds: bool
+    held: HeldClaim,
+    board: Mapping[str, HeldClaim],
+    offered: Sequence[EvidenceEvent],
+    policy: WorkspacePolicy,
+    now: str,
+    *,
+    holds: bool,
 ) -> Events | NotDone:
     """Return the event that makes a probationary claim durable.
 
     Args:
         held: the claim.
+        board: every claim of its workspace with where it stands.
         offered: evidence beside what it has.
         policy: the lifecycle's numbers.
         now: the time of the event.
@@ -49,7 +60,7 @@ def promote(
     Raises:
         IdentityConflictError: an event is known with another content.
     """
-    require_known_content(held.evidence, offered)
+    require_known_content(trusted_evidence(board), offered)
     brought = _unknown(held, offered)
     lacks = lacks_of(held.claim, (*held.evidence, *brought), policy.promotion, holds=holds)
     if held.head.state is not ClaimState.PROBATIONARY:
@@ -67,8 +78,7 @@ def contest(one: HeldClaim, other: HeldClaim, policy: WorkspacePolicy, now: str)
         if each.head.state not in LIVE:
             return NotDone(str(each.claim.id), (Lack.NOT_LIVE,))
     steps = Steps(policy, now, [one, other])
-    steps.step(one.claim, ClaimReason.CONTRADICTED, str(other.claim.id))
-    steps.step(other.claim, ClaimReason.CONTRADICTED, str(one.claim.id))
+    steps.contest(one.claim, [other.claim])
     return steps.done
 
 
@@ -96,6 +106,7 @@ def resolve(
     Raises:
         IdentityConflictError: an event is known with another content.
     """
+    require_known_content(trusted_evidence(board), offered)
     contested = [board[name] for name in winner.head.counterparts if name in board]
     known = (*winner.evidence, *(each for held in contested for each in held.evidence))
     found = {
@@ -109,7 +120,7 @@ def resolve(
     steps = Steps(policy, now, [winner, *contested])
     steps.step(winner.claim, ClaimReason.UPHELD, str(winner.head.counterparts[0]), evidence=brought)
     for each in contested:
-        if each.head.state is ClaimState.CONTESTED:
+        if is_contested_with(each.head, winner.claim.id):
             steps.step(each.claim, ClaimReason.REJECTED, str(winner.claim.id))
     if not lacks_of(winner.claim, (*winner.evidence, *brought), policy.promotion, holds=holds):
         steps.step(winner.claim, ClaimReason.PROMOTED)
@@ -129,20 +140,32 @@ def go_stale(
 
 
 def come_back(
-    held: HeldClaim, offered: Sequence[EvidenceEvent], policy: WorkspacePolicy, now: str, *, holds: bool
+    held: HeldClaim,
+    board: Mapping[str, HeldClaim],
+    offered: Sequence[EvidenceEvent],
+    policy: WorkspacePolicy,
+    now: str,
+    *,
+    words: Words,
+    holds: bool,
 ) -> Events | NotDone:
-    """Return the event by which new evidence brings a stale or quarantined claim back, as probationary.
+    """Return the events by which new evidence brings a stale or quarantined claim back.
+
+    It is probationary, or contested with every live claim that it contradicts.
 
     Args:
         held: the claim.
+        board: every claim of its workspace with where it stands.
         offered: the evidence; what the claim had before brings nothing back.
         policy: the lifecycle's numbers.
-        now: the time of the event.
+        now: the time of the events.
+        words: gives the words of a text.
         holds: whether its predicates hold now.
 
     Raises:
         IdentityConflictError: an event is known with another content.
     """
+    require_known_content(trusted_evidence(board), offered)
     reason = RETURNING.get(held.head.state)
     found = {
         Lack.NOT_LIVE: reason is None,
@@ -153,8 +176,10 @@ def come_back(
     lacks = tuple(lack for lack, missing in found.items() if missing)
     if lacks or reason is None:
         return NotDone(str(held.claim.id), lacks)
-    steps = Steps(policy, now, [held])
+    steps = Steps(policy, now, board.values())
     steps.step(held.claim, reason, evidence=_unknown(held, offered))
+    mine, texts = said(held.claim.text, words, policy.likeness), live_texts(board, policy, words)
+    steps.contest(held.claim, [board[name].claim for name in contradicted_by(mine, texts, policy)])
     return steps.done
 
 

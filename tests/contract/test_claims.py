@@ -9,6 +9,7 @@ import pytest
 from memory.fsck import Code, fsck
 from memory.index.lexical import terms
 from memory.workspace.board import board_of, heads_of, history_of, one_claim
+from memory.workspace.keeping import read_trace
 from policies.workspace import moves
 from policies.workspace.lifecycle import Added, Newcomer, add
 from policies.workspace.policy import workspace_policy
@@ -23,6 +24,7 @@ from records.workspace import (
     ClaimSource,
     ClaimState,
     ClaimStatus,
+    FileHash,
     PredicateFinding,
     PredicateOutcome,
     Trust,
@@ -82,7 +84,7 @@ def traced(writer: Writer, claim: WorkspaceClaim, occasion: str = "first") -> Cl
 
 
 def test_defect_3_a_claim_moves_by_events_and_keeps_its_history(writer: Writer) -> None:
-    claim = added(writer, **DURABLE)
+    claim = added(writer, predicates=(FileHash(path="config.json", sha256=digest("{}")),), **DURABLE)
     before = writer.store.get(str(claim.id))
     held = board_of(writer.store, writer.namespace, "app")[str(claim.id)]
     finding = PredicateFinding(ordinal=1, outcome=PredicateOutcome.DIFFERS)
@@ -207,6 +209,16 @@ def test_a_trace_shows_only_what_is_durable_at_that_moment(writer: Writer) -> No
     refused(append(writer, Transition.TRACE_CLAIMS, seen), "not durable now")
     foreign = make_trace(writer.namespace, make_item(event), occasion="d", workspace="site")
     refused(append(writer, Transition.TRACE_CLAIMS, foreign), "not of its workspace")
+
+
+def test_a_trace_is_named_by_any_unambiguous_beginning(writer: Writer) -> None:
+    claim = added(writer, **DURABLE)
+    first, _ = traced(writer, claim), traced(writer, claim, "second")
+    assert read_trace(writer.store, writer.namespace, str(first.id)[:40]) == first
+    with pytest.raises(AmbiguousIdError):
+        read_trace(writer.store, writer.namespace, "claim-trace:")
+    with pytest.raises(NotFoundError):
+        read_trace(writer.store, "other", str(first.id))
 
 
 def test_defect_4_an_outcome_counts_once_for_a_trace_and_trial(writer: Writer) -> None:

@@ -140,6 +140,29 @@ def test_an_outcome_counts_once_and_opens_no_gate(stack: Stack, root: Path) -> N
     assert "no counterfactual" in text
 
 
+def test_an_occasion_that_is_asked_again_is_its_trace(stack: Stack, root: Path) -> None:
+    here = ("--root", str(root))
+    sure = ("--trust", "trusted_local", "--status", "verified", "--source", "deterministic")
+    told(stack, "add", RETRIES, *sure, "--evidence", "a=sha256:" + "a" * 64, "--file", "client.py", *here)
+    one = ("search", "requests retried", "--occasion", "one", *here)
+    first = told(stack, *one)
+    graded = ("--trial", "run-1", "--grader", "pytest", "--graded", str(root.parent / "report.xml"))
+    told(stack, "receipt", first["trace"], "--failed", *graded)
+    told(stack, "add", "Requests that are retried wait two seconds", "--evidence", "b=sha256:" + "b" * 64, *sure, *here)
+    position = stack.position()
+    assert told(stack, *one) == first
+    assert stack.position() == position, "a replay appends nothing"
+    off = ("search", "what is the capital of France", "--occasion", "off", *here)
+    assert told(stack, *off) == told(stack, *off), "an abstention is an answer too"
+    for other in (("search", "requests", *one[2:]), (*one, "--task", "fix-17"), (*one, "--budget", "300")):
+        assert told(stack, *other, code=2)["error"] == "IdentityConflictError"
+    assert told(stack, *one[:3], "two", *here)["rendered"] != first["rendered"]
+    (root / "client.py").write_text("LIMIT = 5\n", encoding="utf-8")
+    assert "does not hold now" in told(stack, *one, code=2)["remedy"]
+    told(stack, "search", "requests retried", *here)
+    assert "moved on" in told(stack, *one, code=2)["remedy"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [

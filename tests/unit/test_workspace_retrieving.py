@@ -229,7 +229,7 @@ def test_an_untrusted_or_tentative_claim_is_shown_by_no_way_in(code: Code) -> No
 def facts(found: Retrieved) -> bytes:
     """Return everything that a retrieval did, the shadow policy's own words and the time that it took left out."""
     told = found.trace.as_json()
-    for name in ("shadow", "latency_us", "ledger_position"):
+    for name in ("shadow", "latency_us", "ledger_position", "occasion"):
         told.pop(name)
     for item in told["items"]:
         del item["recommended"], item["shadow_value"]
@@ -256,7 +256,7 @@ def test_ten_thousand_receipts_change_no_byte_of_what_is_shown(code: Code) -> No
         ]
         for answer in code.ledger.commit(epoch, group):
             expect(AppendReceipt, answer)
-    after = code.search("retries of the client")
+    after = code.search("retries of the client", "second")
     assert after.trace.shadow.version == 10_000
     assert before.trace.shadow.version == 0
     assert {item.recommended for item in after.trace.items} == {"withhold"}, "it did learn, and nothing follows"
