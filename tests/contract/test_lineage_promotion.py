@@ -116,7 +116,7 @@ def test_promoting_again_is_a_replay(stack: Stack, tmp_path: Path) -> None:
         promoted(stack, tmp_path / "trees", declaration, "run_9")
 
 
-def held(stack: Stack, tmp_path: Path, spoil: Callable[[Path], None]) -> str:
+def held(stack: Stack, tmp_path: Path, spoil: Callable[[Path], object]) -> str:
     """Return why the changed node of a short search is no trial once it was spoilt before its import."""
     run = run_search(tmp_path / "trees", steps=SHORT)
     spoil(run)
@@ -145,6 +145,11 @@ def unhash(run: Path) -> None:
 
 def other_program(run: Path) -> None:
     (run / "node_scaled" / PROGRAM).write_text("another")
+
+
+def silence(run: Path) -> None:
+    for each in ("node_root", "node_scaled"):
+        change_report(run / each, cpu_info={"model": None})
 
 
 FOUND = predictions(BASE | {"scaler": "standard"}, 0)
@@ -177,7 +182,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str]] = {
         "None: scaler none to standard: balanced_accuracy",
     ),
     "no machine": (
-        lambda run: [change_report(run / each, cpu_info={"model": None}) for each in ("node_root", "node_scaled")],
+        silence,
         "missing_trial_provenance: the report says nothing of the machine",
     ),
     "start": (
