@@ -354,11 +354,28 @@ def test_what_an_erased_node_said_of_a_rerun_is_not_known_and_its_files_are_not_
     for each in (tmp_path / checkpoint / "node_failed").iterdir():
         each.unlink()
     tree = tree_of(stack, checkpoint)
-    assert (tree.events, tree.unknown) == ([], {str(target.id)})
+    assert list(tree.events) == []
+    assert tree.unknown == {str(target.id)}
     with stack.stores.ledger.reading() as reader:
         found = audit_artifacts(reader, stack.namespace, tmp_path, checkpoint)
     assert found.is_whole
     assert {each.node_id for each in found.files} == set(LINEAGE)
+
+
+def test_a_rerun_that_was_told_before_the_report_of_its_node_goes_with_the_report(stack: Stack, tmp_path: Path) -> None:
+    """Such an event rests on no report, so that its node alone tells that it was erased."""
+    folder = run_search(tmp_path, 0, f"{stack.namespace}_0")
+    brought_in(stack, folder / "node_root")
+    target = result_of(stack, folder.name, "node_root")
+    early = Draft(text="It failed.", ancestors=("node_root",))
+    writer(stack, folder.name, "node_scaled").report_rerun(str(target.id), Reproduction.RERUN_FAILED, early, NOW)
+    brought_in(stack, folder)
+    before = tree_of(stack, folder.name)
+    assert len(before.events) == 1
+    erase(stack, before.reports["node_scaled"].id)
+    after = tree_of(stack, folder.name)
+    assert list(after.events) == []
+    assert after.unknown == {str(target.id)}
 
 
 def test_an_entry_without_a_file_is_claimed_and_not_used(stack: Stack, tmp_path: Path) -> None:

@@ -173,7 +173,8 @@ def test_the_transaction_refuses_what_contradicts_the_ledger(stack: Stack) -> No
     wrong_file = entry_fields(child)["artifacts"][0].model_copy(update={"sha256": "00" * 32})
     for otherwise in ({"metric": wrong_number}, {"artifacts": (wrong_file,)}):
         for ref_of in ({}, {"node_report_id": None, "report_ref": None}):
-            refused = append(stack, entry, make_entry(child, **otherwise, **ref_of))
+            fields: dict[str, Any] = {**otherwise, **ref_of}
+            refused = append(stack, entry, make_entry(child, **fields))
             assert isinstance(refused, VrmError), otherwise
             assert "contradicts its report" in str(refused)
     lied = make_entry(child, node_id="node_new", ancestors=("node_a",), node_report_id=None, report_ref=None)
