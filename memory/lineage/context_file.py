@@ -74,9 +74,7 @@ def write_context(
     except UnavailableError:
         raise
     except VrmError:
-        before = _read(path)
-        if before is not None and not _nodes_of(before) <= set(readable()):
-            _remove(path)
+        _remove_unless(path, readable)
         raise
     if found is None:
         return ContextFile(path, Outcome.REMOVED if _remove(path) else Outcome.NOTHING, None)
@@ -98,6 +96,12 @@ def _is_of_another(before: bytes, found: WeighedLineage) -> bool:
         return [held["best_node_id"], held["lineage"]] != [own.best_node_id, list(own.lineage)]
     except (ValueError, TypeError, KeyError):
         return True
+
+
+def _remove_unless(path: Path, readable: Callable[[], Collection[str]]) -> None:
+    before = _read(path)
+    if before is not None and not _nodes_of(before) <= set(readable()):
+        _remove(path)
 
 
 def _nodes_of(before: bytes) -> set[str]:
