@@ -14,7 +14,7 @@ from memory.index.embedding import Embedder
 from memory.lineage.evidence import WeighedLineage, weigh_lineage
 from memory.lineage.papers import read_context, read_paper, recorded_values, values_of_context
 from memory.lineage.retrieval import LineageAnswer, LineageQuestion, retrieve
-from memory.lineage.tree import Tree, open_tree, the_checkpoint
+from memory.lineage.tree import Tree, checkpoints_of, open_tree, the_checkpoint
 from memory.lineage.working_context import WorkingContext, WorkingQuestion, working_context
 from memory.recall.retriever import tokenizer_name
 from memory.tokens import Tokenizer
@@ -25,7 +25,7 @@ from policies.lineage.rendering import RENDERER, render_grounded
 from policies.lineage.verified import VerifiedContext
 from policies.papers.matching import PaperAudit, audit_paper
 from policies.papers.policy import paper_policy
-from records.errors import InvalidInputError
+from records.errors import AmbiguousIdError, InvalidInputError, NotFoundError
 from store.artifacts import ArtifactStore
 from store.ledger.port import OpenLedger
 
@@ -103,6 +103,15 @@ class Lineage:
             UnavailableError: the files cannot be looked at.
         """
         return weigh_lineage(self.tree(), question.root, self._policy, contract=question.metric, best=question.best)
+
+    def readable_nodes(self) -> frozenset[str]:
+        """Return the nodes whose report can be read now: of the checkpoint, or of all if there is none of that name."""
+        with self._ledger.reading() as reader:
+            try:
+                names = [the_checkpoint(reader, self._namespace, self._checkpoint)]
+            except (NotFoundError, AmbiguousIdError):
+                names = checkpoints_of(reader, self._namespace)
+            return frozenset(node for each in names for node in open_tree(reader, self._namespace, each).reports)
 
     def verified_context(self, question: PaperQuestion) -> VerifiedContext | None:
         """Return what a paper may rest on; None where nothing is known. Raises what `weigh` raises."""

@@ -9,7 +9,6 @@ replay.
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +23,7 @@ from memory.lineage.files import UnreadableFileError, hash_below, read_below
 from memory.lineage.writing import node_folder
 from policies.lineage.promotion import HeldBack, NodeFacts, Promoted, TrialFile, promote
 from records.canonical import digest_bytes, domain_digest
-from records.errors import InvalidRecordError, VrmError
+from records.errors import InvalidRecordError, UnavailableError, VrmError
 from records.evidence import EvaluationContract, VerificationKind
 from records.lineage import Integrity, NodeReport
 from records.runtime import RunBody
@@ -37,6 +36,8 @@ PREDICTIONS: Final = "predictions"
 LABELS: Final = "labels"
 _MACHINE: Final = ("executor", "cpu_info", "mem_total_kb", "compilers", "execution_env", "compute_env")
 """What a report says of where it ran; names of hosts and jobs say nothing of the measurement."""
+_BELOW: Final = "environment"
+"""Where newer reports say it; older ones say it at the top."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def node_trials(
         artifacts: where files of trials go.
 
     Raises:
-        UnavailableError: the artifact store cannot be written.
+        UnavailableError: the artifact store cannot be read or written.
     """
     for node, found in _judge(declaration, reports, root, artifacts):
         yield NodeTrial(node.report, found if isinstance(found, HeldBack) else node.trial(found))
@@ -101,7 +102,11 @@ def node_trials(
 def judged(
     declaration: Declaration, reports: Sequence[NodeReport], root: Path, artifacts: ArtifactStore
 ) -> dict[str, Promoted | HeldBack]:
-    """Return by node what `node_trials` would find; nothing is published."""
+    """Return by node what `node_trials` would find; nothing is published.
+
+    Raises:
+        UnavailableError: the artifact store cannot be read.
+    """
     return {node.report.node_id: found for node, found in _judge(declaration, reports, root, artifacts)}
 
 
@@ -130,17 +135,21 @@ class _Node:
     @cached_property
     def facts(self) -> NodeFacts:
         told, fault = self._declaration.evaluation, None
-        trial = predicted = program = None
-        document: Mapping[str, Any] = {}
+        trial = predicted = program = machine = None
+        self._started: str | None = None
         try:
             document = document_of(self._artifacts.read(self.report.report_digest))
+            machine = _machine(document)
+            self._started = moment(document.get("started_at"), "started_at")
             trial = _trial(self._file(told.trial))
             predicted = by_row(csv_rows(self._file(told.predictions), ("row", "predicted")))
             program = self._program(told.program)
-        except (ValueError, csv.Error, VrmError, Refused) as error:
+        except UnavailableError:
+            raise  # nothing follows of a node from what cannot be read now
+        except Refused as refused:
+            fault = str(refused.error("report"))
+        except (ValueError, csv.Error, VrmError) as error:
             fault = str(error)
-        self._document = document
-        machine = domain_digest("node-environment", json.dumps([document.get(name) for name in _MACHINE]))
         return NodeFacts(
             report=self.report, trial=trial, predicted=predicted, program=program, environment=machine, fault=fault
         )
@@ -175,7 +184,7 @@ class _Node:
         change, catalog = found.change, self._declaration.catalog
         made = contract(self._declaration, report.namespace)
         run = promotion_run(self._declaration, report.namespace, report.checkpoint_id)
-        started = moment(self._document.get("started_at"), "started_at") or report.created_at
+        started = self._started or report.created_at
         return Trial(
             namespace=report.namespace,
             task=TaskIdentity(
@@ -195,7 +204,7 @@ class _Node:
             config_digest=catalog.config_digest(found.config),
             baseline_config_digest=catalog.config_digest(found.before),
             source_digest=domain_digest("node-program", self.facts.program),
-            environment_digest=self.facts.environment,
+            environment_digest=self.facts.environment or "",  # `promote` holds back what has none
             model_family=told.model_family,
             budget_class=told.budget_class,
             artifacts=self._published(),
@@ -219,6 +228,21 @@ class _Node:
         )
         report = self.report.report
         return (*own, ArtifactRef(role=REPORT, sha256=report.sha256, size_bytes=report.size_bytes))
+
+
+def _machine(document: Mapping[str, Any]) -> str | None:
+    """Return the digest of what a report says of its machine; None where it says nothing of it."""
+    below = document.get(_BELOW)
+    told = {**document, **below} if isinstance(below, dict) else document
+    found = [told.get(name) for name in _MACHINE]
+    known = any(_says(value) for name, value in zip(_MACHINE, found, strict=True) if name != "executor")
+    return domain_digest("node-environment", found) if known else None
+
+
+def _says(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_says, value.values()))
+    return any(map(_says, value)) if isinstance(value, list) else value not in (None, "", 0)
 
 
 def _trial(data: bytes) -> TrialFile:

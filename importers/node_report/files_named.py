@@ -65,10 +65,11 @@ def artifacts(found: dict[str, Any], repairs: Repairs) -> tuple[Claimed, ...]:
         Refused: the field is missing, a path leads out of the node's folder, or a file is named twice.
     """
     made = tuple(_artifacts(required(found, "artifacts", list), repairs))
-    paths = [each.path for each in made]
-    twice = next((path for place, path in enumerate(paths) if path in paths[:place]), None)
-    if twice is not None:
-        raise Refused(RefusalCode.NAMED_TWICE, "artifacts", twice)
+    seen: set[str] = set()
+    for each in made:
+        if each.path in seen:
+            raise Refused(RefusalCode.NAMED_TWICE, "artifacts", each.path)
+        seen.add(each.path)
     return made
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -55,8 +56,8 @@ def document_of(data: bytes) -> dict[str, Any]:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        counted = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counted.items() if count > 1)
         raise Refused(RefusalCode.NOT_JSON, "$", f"the key {twice!r} is given twice")
     return made
 

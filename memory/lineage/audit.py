@@ -3,6 +3,7 @@
 Rules kept here: every file of every report and entry is read again, below its node's folder and nowhere else; what was
 said once is not believed. A digest that nobody claimed is compared too, for bytes that changed are not what was
 reported, but a match of it verifies nothing: it stays unhashed. What cannot be read is missing, with why.
+What retention denies, and what a node wrote whose report it denies, is not looked at: those files are to be gone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from memory.lineage.files import Hashed, UnreadableFileError, hash_below
+from memory.lineage.tree import denial_test
 from records.lineage import EntryArtifact, EntryIntegrity, Integrity, LineageEntry, NodeReport
 from records.models import Id
 from store.ledger.port import FindValue, LedgerReader
@@ -85,17 +87,24 @@ def audit_artifacts(
     nouns = (NodeReport.kind.noun, LineageEntry.kind.noun)
     rows = [each for noun in nouns for each in reader.find(noun, namespace, **equal)]
     disk, found = _Disk(root), list[AuditedFile]()
-    for done, row in enumerate(rows, start=1):
-        match row.load():
-            case NodeReport() as report:
-                named = [(each.relative_path, each.claimed, each.computed) for each in report.artifacts]
-                found += _audit(report, named, disk)
-            case LineageEntry() as entry:
-                found += _audit(entry, [_named(each) for each in entry.artifacts], disk)
-            case _:
-                pass
+    is_denied, erased, looked_at = denial_test(reader, namespace), set[tuple[str, str]](), 0
+    for done, row in enumerate(rows, start=1):  # reports before entries
+        record = row.load()
+        if isinstance(record, NodeReport | LineageEntry):
+            node = (record.checkpoint_id, record.node_id)
+            if is_denied(row.id):
+                erased |= {node} if isinstance(record, NodeReport) else set()
+            elif node not in erased:
+                looked_at += 1
+                found += _audit(record, _named_by(record), disk)
         progress("records", done, len(rows))
-    return ArtifactAudit(tuple(found), len(rows))
+    return ArtifactAudit(tuple(found), looked_at)
+
+
+def _named_by(record: NodeReport | LineageEntry) -> list[_Named]:
+    if isinstance(record, NodeReport):
+        return [(each.relative_path, each.claimed, each.computed) for each in record.artifacts]
+    return [_named(each) for each in record.artifacts]
 
 
 def _named(each: EntryArtifact) -> _Named:

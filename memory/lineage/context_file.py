@@ -7,6 +7,8 @@ Rules kept here:
   new is written, so that no paper reads on of a node that lost or was erased;
 - a store, a model or a folder that cannot be reached now changes nothing: what is there stays;
 - what contradicts itself is no context: the file goes, and the error is told;
+- where a question cannot be answered, a file of which the best node or a node of the lineage cannot be read any more
+  goes too: an erasure leaves no file behind that names what was erased;
 - with the gate off nothing is built and nothing is touched.
 """
 
@@ -15,13 +17,13 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from memory.lineage.evidence import WeighedLineage
-from records.errors import IntegrityError, UnavailableError
+from records.errors import IntegrityError, UnavailableError, VrmError
 
 FILE_NAME: Final = "verified_context.json"
 
@@ -44,18 +46,22 @@ class ContextFile(NamedTuple):
     lineage: WeighedLineage | None
 
 
-def write_context(folder: Path, build: Callable[[], WeighedLineage | None], *, gate: bool) -> ContextFile:
+def write_context(
+    folder: Path, build: Callable[[], WeighedLineage | None], readable: Callable[[], Collection[str]], *, gate: bool
+) -> ContextFile:
     """Build a context and bring the file in a folder up to it.
 
     Args:
         folder: where the file is; it is made where it is missing.
         build: builds the context; called only with the gate on.
+        readable: names the nodes that can be read now; called only where `build` cannot answer.
         gate: whether verified contexts are built at all.
 
     Raises:
         UnavailableError: what is needed, or the folder, cannot be used now; the file stays as it is.
         IntegrityError: what is known contradicts itself; the file is gone.
-        VrmError: what `build` raises of a question that cannot be answered; the file stays as it is.
+        VrmError: what `build` raises of a question that cannot be answered; the file stays if every node of it can be
+            read.
     """
     path = folder / FILE_NAME
     if not gate:
@@ -64,6 +70,11 @@ def write_context(folder: Path, build: Callable[[], WeighedLineage | None], *, g
         found = build()
     except IntegrityError:
         _remove(path)
+        raise
+    except UnavailableError:
+        raise
+    except VrmError:
+        _remove_unless(path, readable)
         raise
     if found is None:
         return ContextFile(path, Outcome.REMOVED if _remove(path) else Outcome.NOTHING, None)
@@ -85,6 +96,21 @@ def _is_of_another(before: bytes, found: WeighedLineage) -> bool:
         return [held["best_node_id"], held["lineage"]] != [own.best_node_id, list(own.lineage)]
     except (ValueError, TypeError, KeyError):
         return True
+
+
+def _remove_unless(path: Path, readable: Callable[[], Collection[str]]) -> None:
+    before = _read(path)
+    if before is not None and not _nodes_of(before) <= set(readable()):
+        _remove(path)
+
+
+def _nodes_of(before: bytes) -> set[str]:
+    """Return the nodes that a file is about; of one that cannot be read a name that no node has."""
+    try:
+        held: Any = json.loads(before)
+        return {str(each) for each in (held["best_node_id"], *held["lineage"])}
+    except (ValueError, TypeError, KeyError):
+        return {""}
 
 
 def _read(path: Path) -> bytes | None:

@@ -1,14 +1,15 @@
 """What must hold inside the Ledger transaction when a node's report or an entry of lineage memory is appended.
 
 Rules kept here: a node's ancestors are its parent's and the parent, as the parent's own report says; an entry rests on
-the report of its own node, and says of its node what that report says; a reproducibility event is about an entry of the
-same checkpoint that says something of its own; nothing rests on what retention denies.
+the report of its own node, and says of its node what that report says, numbers and files included; a reproducibility
+event is about an entry of the same checkpoint that says something of its own; nothing rests on what retention denies.
 """
 
 from __future__ import annotations
 
 from memory.guard_rules import Rules, first_broken, held, of, precondition
 from memory.retention import revoked
+from policies.lineage.grounding import contradiction
 from records.appends import Append
 from records.lineage import LineageEntry, NodeReport, ReproducibilityEvent, Statement
 from store.ledger.port import LedgerReader, Refusal
@@ -44,6 +45,7 @@ def _entries(reader: LedgerReader, append: Append) -> Rules:
         report = _report(reader, entry, entry.node_id)
         if report is not None:
             yield entry.ancestors == report.ancestors, f"the report of {entry.node_id} names other ancestors"
+            yield from _same_facts(entry, report)
         elif entry.ancestors:
             above = _report(reader, entry, entry.ancestors[-1])
             known = above is None or entry.ancestors == (*above.ancestors, above.node_id)
@@ -68,6 +70,12 @@ def report_rules(entry: LineageEntry, report: NodeReport | None) -> Rules:
         yield report.report_digest == entry.report_ref.digest, "the report has other bytes than the entry names"
         here = (report.checkpoint_id, report.node_id, report.ancestors)
         yield here == (entry.checkpoint_id, entry.node_id, entry.ancestors), "the report is another node's"
+        yield from _same_facts(entry, report)
+
+
+def _same_facts(entry: LineageEntry, report: NodeReport) -> Rules:
+    otherwise = contradiction(entry, report)
+    yield otherwise is None, f"the entry contradicts its report: {otherwise}"
 
 
 def target_rules(event: ReproducibilityEvent, target: LineageEntry | None) -> Rules:

@@ -5,7 +5,9 @@ Rules kept here:
 - values are those of claims: the number that an entry points at, and, for a result, the numbers of the report that it
   rests on. A judge's score is none. What may not be used is kept beside with its reason, so that it is told as that;
 - a context file grounds what it calls usable if the Ledger still holds each of its claims as the file has it, with a
-  verified file of measurements, and no later event says that it failed. Files were read again when it was built.
+  verified file of measurements, and no later event says that it failed. Files were read again when it was built;
+- a context file is of one lineage: its claims are of one checkpoint and of nodes in its lineage, which is that of its
+  best node by the reports in the Ledger, without what was erased.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from typing import Final
 from memory.lineage.tree import Tree, open_tree
 from policies.lineage.grounding import grounds_of
 from policies.lineage.reading_policy import LineageReadingPolicy
+from policies.lineage.scope import ancestors_of
 from policies.lineage.standing import status_of
 from policies.lineage.verified import Claim, VerifiedContext, WeighedClaim, why_withheld
 from policies.papers.matching import Recorded
 from policies.papers.prose import Form
 from records.errors import IntegrityError, InvalidSourceError, NotFoundError, VrmError
-from records.lineage import EntryKind, LineageEntry, NodeReport
+from records.lineage import EntryKind, LineageEntry, NodeReport, ReproducibilityEvent
 from store.ledger.port import LedgerReader
 
 _MAX_BYTES: Final = 16 * 2**20
@@ -96,17 +99,19 @@ def values_of_context(
 
     Raises:
         NotFoundError: the Ledger does not hold one of its claims, or retention denies it.
-        IntegrityError: a claim says something else than its entry.
+        IntegrityError: a claim says something else than its entry, or the lineage is not that of the best node.
     """
     if not context.claims:
         return []
     rows = reader.get_many([each.entry_id for each in context.claims])
     loaded = {key: row.load() for key, row in rows.items() if row.namespace == namespace}
-    trees = {
-        name: open_tree(reader, namespace, name)
-        for name in sorted({each.checkpoint_id for each in loaded.values() if isinstance(each, LineageEntry)})
-    }
-    entries = {str(each.id): each for tree in trees.values() for each in tree.entries}
+    names = {each.checkpoint_id for each in loaded.values() if isinstance(each, LineageEntry)}
+    if len(names) > 1:
+        raise IntegrityError("checkpoint", ", ".join(sorted(names)), f"A context is of one checkpoint. {_STALE}")
+    if not names:
+        raise NotFoundError("claim", context.claims[0].entry_id, f"The Ledger has no such entry. {_STALE}")
+    tree = open_tree(reader, namespace, names.pop())
+    entries, latest = {str(each.id): each for each in tree.entries}, tree.latest()
     usable = {each.entry_id for each in context.usable_for_claims}
     found: list[Recorded] = []
     for claim in context.claims:
@@ -114,18 +119,33 @@ def values_of_context(
         if entry is None:
             raise NotFoundError("claim", claim.entry_id, f"The Ledger has no such entry that may be read. {_STALE}")
         _require_same(claim, entry)
-        tree = trees[entry.checkpoint_id]
         report = tree.reports.get(entry.node_id)
-        withheld = withheld_now(tree, entry, policy) or ("" if claim.entry_id in usable else "not_usable")
+        withheld = _withheld_now(tree, entry, latest, policy) or ("" if claim.entry_id in usable else "not_usable")
         found += _values(entry, report, withheld)
+    _require_lineage(context, tree)
     return found
 
 
-def withheld_now(tree: Tree, entry: LineageEntry, policy: LineageReadingPolicy) -> str:
+def _require_lineage(context: VerifiedContext, tree: Tree) -> None:
+    """Refuse a lineage that is not that of its best node, and claims of nodes outside it."""
+    best = context.best_node_id
+    stated = (*ancestors_of(tree.reports, best), best)
+    if context.lineage != tuple(each for each in stated if each not in tree.erased):
+        raise IntegrityError(
+            "lineage", ", ".join(context.lineage), f"By the Ledger it is {', '.join(stated)}. {_STALE}"
+        )
+    outside = next((each for each in context.claims if each.node_id not in context.lineage), None)
+    if outside is not None:
+        raise IntegrityError("claim", outside.entry_id, f"{outside.node_id} is not in the lineage. {_STALE}")
+
+
+def _withheld_now(
+    tree: Tree, entry: LineageEntry, latest: dict[str, ReproducibilityEvent], policy: LineageReadingPolicy
+) -> str:
     """Return why an entry may not be used, by the Ledger alone; empty where it may."""
     as_written = {(entry.node_id, each.relative_path): each.sha256 for each in entry.artifacts}
     grounds = grounds_of(entry, tree.reports.get(entry.node_id), as_written, policy.grounding)
-    status = status_of(str(entry.id), tree.latest())
+    status = status_of(str(entry.id), latest)
     return why_withheld(status, grounded=bool(grounds), known=str(entry.id) not in tree.unknown)
 
 

@@ -4,13 +4,13 @@ Rules kept here:
 
 - a record is denied if retention denies it, or anything that it rests on; nothing of a denied one is read but the names
   by which others know it: a node that was erased still has its place in the tree;
-- what an erased reproducibility event said is not known, so neither is how its entry stands;
+- what an erased reproducibility event said, or one of an erased node, is not known, so neither is how its entry stands;
 - a namespace and a checkpoint see their own records alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.retention import denials, reachable
@@ -73,17 +73,23 @@ def the_checkpoint(reader: LedgerReader, namespace: str, wanted: str | None) -> 
     return found[0]
 
 
+def denial_test(reader: LedgerReader, namespace: str) -> Callable[[str], bool]:
+    """Return what tells whether retention denies a record, or anything that it rests on."""
+    denied = {each.target_id for each in denials(reader, namespace)}
+
+    def is_denied(record_id: str) -> bool:
+        return bool(denied) and not denied.isdisjoint(reachable(reader, [record_id]))
+
+    return is_denied
+
+
 def open_tree(reader: LedgerReader, namespace: str, checkpoint_id: str) -> Tree:
     """Return the tree of a checkpoint; `reader` is of one moment.
 
     Raises:
         IntegrityError: a row was changed.
     """
-    denied = {each.target_id for each in denials(reader, namespace)}
-
-    def is_denied(record_id: str) -> bool:
-        return bool(denied) and not denied.isdisjoint(reachable(reader, [record_id]))
-
+    is_denied = denial_test(reader, namespace)
     reports: dict[str, NodeReport] = {}
     erased: set[str] = set()
     for row in reader.find(NodeReport.kind.noun, namespace, checkpoint_id=checkpoint_id):
@@ -98,10 +104,13 @@ def open_tree(reader: LedgerReader, namespace: str, checkpoint_id: str) -> Tree:
     unknown: set[str] = set()
     for row in reader.find(LineageEntry.kind.noun, namespace, checkpoint_id=checkpoint_id):
         entry = row.load()
-        if isinstance(entry, ReproducibilityEvent) and is_denied(row.id):
+        if not isinstance(entry, LineageEntry):
+            continue
+        gone = entry.node_id in erased or is_denied(row.id)
+        if not isinstance(entry, ReproducibilityEvent):
+            entries += [] if gone else [entry]
+        elif gone:
             unknown.add(str(entry.target_id))
-        elif isinstance(entry, ReproducibilityEvent):
+        else:
             events.append(entry)
-        elif isinstance(entry, LineageEntry) and entry.node_id not in erased and not is_denied(row.id):
-            entries.append(entry)
     return Tree(namespace, checkpoint_id, reports, entries, events, frozenset(erased), frozenset(unknown))

@@ -62,11 +62,14 @@ class Best:
 
 
 def declared_contract(entries: Iterable[LineageEntry]) -> Contract | None:
-    """Return the metric that all entries with a declared one point at; None if there is none, or several."""
+    """Return the metric that consolidation was told of; None if there is none, or several.
+
+    Entries that no policy made are a node's own, and a node does not declare what it is judged by.
+    """
     found = {
         Contract(each.metric.name, each.metric.direction)
         for each in entries
-        if each.metric is not None and each.metric.direction is not None
+        if each.policy is not None and each.metric is not None and each.metric.direction is not None
     }
     return found.pop() if len(found) == 1 else None
 

@@ -108,14 +108,14 @@ class NodeFacts:
 
     Attributes:
         program: the digest of the program that ran.
-        environment: the digest of what the report says of its machine.
+        environment: the digest of what the report says of its machine; null where it says nothing of it.
     """
 
     report: NodeReport
     trial: TrialFile | None
     predicted: Mapping[int, str] | None
     program: str | None
-    environment: str
+    environment: str | None
     fault: str | None
 
 
@@ -186,6 +186,10 @@ def _complete(facts: NodeFacts, declared: LineageEvaluation, catalog: Interventi
         return HeldBack(CandidateReason.MISSING_VERIFICATION, f"its evaluation is {report.evaluation_status.value}")
     if facts.fault is not None or trial is None or facts.predicted is None or facts.program is None:
         return HeldBack(CandidateReason.MISSING_TRIAL_PROVENANCE, facts.fault or "a file is missing")
+    if facts.environment is None:
+        return HeldBack(
+            CandidateReason.MISSING_TRIAL_PROVENANCE, "the report says nothing of the machine that it ran on"
+        )
     task = next((each for each in declared.tasks if each.name == trial.task), None)
     if task is None:
         return HeldBack(CandidateReason.NON_COMPARABLE_EVIDENCE, f"the task {trial.task} is not declared")

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from records.errors import IntegrityError, NotFoundError
+from records.errors import IntegrityError, InvalidInputError, NotFoundError
 from records.lineage import EntryIntegrity, EntryKind, LineageEntry, NodeReport
 
 
@@ -52,11 +52,14 @@ def ancestors_of(reports: Mapping[str, NodeReport], node: str, parent: str | Non
 
     Raises:
         NotFoundError: neither the node nor a parent that was named has a report.
+        InvalidInputError: the node has a report, and it names another parent.
         IntegrityError: two reports state different ancestors.
     """
     own = reports.get(node)
     if own is not None and parent not in (None, own.parent_node_id):
-        raise IntegrityError("parent", parent, f"The report of {node} names {own.parent_node_id}; leave --parent out.")
+        raise InvalidInputError(
+            "parent", parent, f"The report of {node} names {own.parent_node_id}; leave --parent out."
+        )
     above = None if own is not None or parent is None else reports.get(parent)
     if own is None and above is None:
         remedy = "Name a node that has a report, or the parent of one that has none yet."

@@ -8,6 +8,7 @@ Rules kept here:
 - a count ("5 seeds") is about no metric unless what it counts is one, nor is a difference ("by 0.1"), nor what is said
   of something else ("p < 0.05");
 - beside that, metrics that the paragraph names are *near*: they can ground a number, but nothing contradicts them.
+  Nothing is near to a count, a difference, or what is said of something else.
 """
 
 from __future__ import annotations
@@ -92,7 +93,10 @@ class Binding:
         mentions = paragraph.mentions[
             bisect_left(paragraph.mentions, start, key=_begin) : bisect_left(paragraph.mentions, end, key=_begin)
         ]
-        return About(self._before(at, mentions, made) or self._after(number, mentions), paragraph.near)
+        names = self._before(at, mentions, made) or self._after(number, mentions)
+        of_another = _OF_ANOTHER.search(self._prose.shown, start, number.start) is not None
+        alone = not names and (of_another or self._is_no_value(number))
+        return About(names, frozenset() if alone else paragraph.near)
 
     def _after(self, number: Stated, mentions: Sequence[Mention]) -> frozenset[str]:
         for end in (number.end, number.after):  # a unit can name a metric by itself
@@ -134,6 +138,8 @@ class Binding:
         names = (in_title or in_label)[:1]
         near = frozenset().union(*(each.names for each in (*in_title, *in_label)))
         beside = self._after(number, self._mentions((number.end, self._line_end(line))))
+        if not names and not beside and self._is_no_value(number):
+            near = frozenset()
         return About(beside or (names[0].names if names else frozenset()), near | beside, unit)
 
     def _unit(self, cell: Span) -> str | None:

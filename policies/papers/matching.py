@@ -3,7 +3,9 @@
 Rules kept here:
 
 - a number is *matched* if the metric that it is about, or one that its paragraph names, has a usable result whose
-  recorded value, rounded to the digits that are written, is that number. Rounding half to even and half up both count;
+  recorded value, rounded to the digits that are written, is that number. Rounding half to even and half up both count.
+  The first significant digit of the value must be written: 0 is no rounding of a small error, nor 1 of a share;
+- a count, a difference, or a number that is said of something else is matched by no metric that is merely near;
 - it is *contradicted* if it is about a metric of which there are usable results, and is none of their values;
 - everything else is *ungrounded*, with what is missing. So is a number whose only result may not be used;
 - units must be the same; what is recorded as a share may be written in per cent. A unit that was never recorded is
@@ -245,5 +247,7 @@ def _matched(found: Recorded) -> _Told:
 
 def _rounds_to(recorded: Recorded, scale: Decimal, number: Stated) -> bool:
     value = _WIDE.multiply(Decimal(recorded.value), scale)
+    if value and value.adjusted() < int(number.value.as_tuple().exponent):
+        return False  # not one digit of it is written
     step = Decimal(f"1E{number.value.as_tuple().exponent}")
     return any(value.quantize(step, rounding, _WIDE) == number.value for rounding in (ROUND_HALF_EVEN, ROUND_HALF_UP))

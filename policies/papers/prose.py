@@ -4,6 +4,8 @@ Rules kept here:
 
 - code, comments, addresses, bibliographies, citations, pointers to parts of the text, dates and versions hold no
   result. They are blanked character by character; lines and columns stay;
+- in doubt a number is shown, for one that is blanked is never asked about: a further item of a pointer is of the
+  first one's shape and has no unit, a citation is authors and a year, and what may be an interval is none;
 - code inside a line is left out unless it is one number, so that no result hides in backticks;
 - Markdown is read by CommonMark's own rules with tables, LaTeX by its commands. Nothing is executed or included.
 """
@@ -29,7 +31,11 @@ _MONTH: Final = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:t(?:ember)?)?"
     r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.?"
 )
-_YEAR: Final = r"(?:19|20)\d{2}[a-z]?"
+_YEAR: Final = r"(?:19\d|20[0-3])\d[a-z]?"
+_NAME: Final = r"[A-Z](?:[^\W\d_]|['\u2019.-])*"
+_PARTICLE: Final = r"(?:and|\\?&|et[~\s]+al\.?|van|von|der|den|del|de|di|da|la|le)"
+_AUTHORS: Final = rf"(?:(?:see|also|cf\.|e\.g\.),?[~\s]+)*{_NAME}(?:,?[~\s]+(?:{_PARTICLE}(?![^\W\d_])|{_NAME}))*"
+_CITED: Final = rf"{_AUTHORS}(?:,[~\s]*|(?<=\bal)[~\s]+|(?<=\bal\.)[~\s]+){_YEAR}(?:,[~\s]*(?:{_YEAR}|[a-z]\b))*"
 _EVERYWHERE: Final = (
     r"https?://[^\s)>\]}]+",
     r"\b(?:arXiv|doi|DOI|ISBN|ISSN|RFC)\b[:\s]*\S+",
@@ -38,14 +44,32 @@ _EVERYWHERE: Final = (
     rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH},?(?:\s+{_YEAR})?\b",
     rf"\b{_MONTH}\s+(?:\d{{1,2}}(?:st|nd|rd|th)?,?\s+)?{_YEAR}\b",
     r"\b\d{1,2}:\d{2}(?::\d{2})?\b(?!\d)",
-    r"\b(?:in|since|until|during)\s+(?:19|20)\d{2}\b(?!\s*\\?%|\s+[a-z]+s\b|[\w./-]*\d)",
-    rf"\([A-Z][^()]*\b{_YEAR}(?:;[^()]*)?\)",
+    rf"\({_CITED}(?:;[~\s]*{_CITED})*\)",
     rf"\b(?:et al\.?|[A-Z][a-z]+),?[~\s]+\({_YEAR}\)",
     rf"\bet al\.?,[~\s]+{_YEAR}\b",
     r"\bv\d+(?:\.\d+)*\b",
     r"(?<![\d.])\d+(?:\.\d+){2,}",
 )
-_CITATION: Final = r"\[\d{1,3}(?:\s*(?:[,;\u2013-]|--)\s*\d{1,3})*\](?!\()"
+_AND_MORE: Final = r"(?:\s*(?:[,;\u2013-]|--)\s*\d{1,3})"
+_NO_INTERVAL: Final = "".join(
+    rf"(?<!{before})"
+    for word in (
+        r"\bin",
+        r"\bwithin",
+        r"\bbetween",
+        r"\bfrom",
+        r"\bof",
+        r"\bis",
+        r"\bwas",
+        "CI",
+        "interval",
+        "range",
+        "%",
+        "=",
+    )
+    for before in (word, rf"{word}[\s~:]", rf"{word}:\s")
+)
+_CITATION: Final = rf"(?:\[\d{{1,3}}(?:{_AND_MORE}{{2,}})?\]|{_NO_INTERVAL}\[\d{{1,3}}{_AND_MORE}\])(?!\(|\s*\\?%)"
 _MARKDOWN: Final = (
     r"\A---\r?\n[\s\S]*?\n---[ \t]*(?=\r?\n|\Z)",
     r"<!--[\s\S]*?(?:-->|\Z)",
@@ -135,7 +159,7 @@ def prose_of(text: str, form: Form, policy: PaperPolicy) -> Prose:
     """Return what of a text is prose."""
     starts = tuple(accumulate((len(each) for each in _LINE.findall(text)), initial=0))[:-1] or (0,)
     marked = frozenset(line_of(starts, each.start()) for each in re.finditer(re.escape(policy.setting_mark), text))
-    pointers = _pointers(policy)
+    of_policy = (_year_alone(policy), _pointers(policy))
     if form is Form.MARKDOWN:
         tokens = MarkdownIt("commonmark").enable("table").parse(text)
         shown = _blanked(text, _markdown_blocks(tokens, text, starts, policy))
@@ -146,15 +170,39 @@ def prose_of(text: str, form: Form, policy: PaperPolicy) -> Prose:
         shown = _blanked(text, (each.span() for each in _COMMENT.finditer(text)))
         cells = dict(_latex_rows(shown, starts))
         shown = _without(_blanked(shown, _environments(shown, _LEFT_OUT)), _LATEX)
-    shown = _without(shown, (*_EVERYWHERE, pointers))
+    shown = _without(shown, (*_EVERYWHERE, *of_policy))
     inside = (each.span() for found in _MATH.finditer(shown) for each in _SUBSCRIPT.finditer(shown, *found.span()))
     return Prose(text, _blanked(shown, inside), cells, marked, starts)
 
 
+def _year_alone(policy: PaperPolicy) -> str:
+    """Return what a year after a preposition looks like: no count, no share, nothing with a unit."""
+    verb = r"(?:was|is|has|does|as|this|its|thus)\b"
+    counts = rf"\s+(?!{verb})[a-z]+s\b"
+    return rf"\b(?:in|since|until|during)\s+(?:19|20)\d{{2}}\b(?!{counts}|[\w./-]*\d|{_unit_follows(policy)})"
+
+
 def _pointers(policy: PaperPolicy) -> str:
+    """Return what a pointer to parts of a text looks like.
+
+    One part, or a range of them without a space; a list only where the word is in the plural, of items of one shape,
+    and a further item never where a unit follows, nor after a comma where a word does.
+    """
     words = "|".join(re.escape(each) for each in policy.pointers)
-    one = r"\(?\d+(?:\.\d+)*[a-z]?\)?(?![.,]?\d|\s*\\?%)"
-    return rf"(?i:\b(?:{words})s?)\.?[~\s]*{one}(?:(?:\s*(?:,|and|\u2013|--?|to)\s*){one})*"
+    closed = rf"(?!\w|[.,]\d|{_unit_follows(policy)})"
+    shapes = (r"\(?\d+[a-z]?\)?", r"\(?[1-9]\d*(?:\.\d+)+[a-z]?\)?")
+    ranges = [rf"{shape}(?:(?:\u2013|--?){shape})?{closed}" for shape in shapes]
+    spaced = r"\s*(?:and|to|\u2013|--?)\s*"
+    lists = "|".join(rf"{one}(?:,\s*{one}(?!\s+(?!(?:and|to)\b)[^\W\d_]))*(?:,?{spaced}{one})?" for one in ranges)
+    plural = rf"(?i:\b(?:(?:{words})s|pp))\.?[~\s]*(?:{lists})"
+    return rf"{plural}|(?i:\b(?:{words}))\.?[~\s]*(?:{'|'.join(ranges)})"
+
+
+def _unit_follows(policy: PaperPolicy) -> str:
+    units = "|".join(
+        re.escape(each).replace(r"\ ", r"[\s~]+") for each in sorted(policy.unit_names, key=len, reverse=True)
+    )
+    return rf"(?:[\s~]|\\[,;: ])*-?\\?(?:{units})(?![\w/])"
 
 
 def _without(text: str, patterns: Iterable[str]) -> str:

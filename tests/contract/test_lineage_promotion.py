@@ -10,6 +10,7 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from importers.node_report.declaration import Declaration, read_declaration
+from importers.node_report.evidence import judged
 from importers.node_report.importing import Consolidating, ImportPorts, import_reports
 from importers.node_report.tree import locate
 from memory.evidence import resolve_bundles
@@ -17,8 +18,10 @@ from memory.lineage.writing import LineagePorts
 from memory.standing import standings
 from policies.lineage.policy import consolidation_policy
 from policies.lineage.promotion import Measure, measured
-from records.errors import InvalidInputError, InvalidSourceError, NotFoundError
+from records.errors import InvalidInputError, InvalidSourceError, NotFoundError, UnavailableError
 from records.evidence import Experience, VerificationKind, VerifiedEvidenceBundle
+from store.artifacts import ArtifactStore
+from tests.support.lineage_papers import erase
 from tests.support.lineage_tree import (
     BASE,
     METRIC,
@@ -113,7 +116,7 @@ def test_promoting_again_is_a_replay(stack: Stack, tmp_path: Path) -> None:
         promoted(stack, tmp_path / "trees", declaration, "run_9")
 
 
-def held(stack: Stack, tmp_path: Path, spoil: Callable[[Path], None]) -> str:
+def held(stack: Stack, tmp_path: Path, spoil: Callable[[Path], object]) -> str:
     """Return why the changed node of a short search is no trial once it was spoilt before its import."""
     run = run_search(tmp_path / "trees", steps=SHORT)
     spoil(run)
@@ -144,8 +147,13 @@ def other_program(run: Path) -> None:
     (run / "node_scaled" / PROGRAM).write_text("another")
 
 
+def silence(run: Path) -> None:
+    for each in ("node_root", "node_scaled"):
+        change_report(run / each, cpu_info={"model": None})
+
+
 FOUND = predictions(BASE | {"scaler": "standard"}, 0)
-CASES: dict[str, tuple[Callable[[Path], None], str]] = {
+CASES: dict[str, tuple[Callable[[Path], object], str]] = {
     "status": (lambda run: change_report(run / "node_scaled", status="abandoned"), "missing_verification: the node"),
     "infrastructure": (
         lambda run: change_report(run / "node_scaled", evaluation_status="infrastructure_error"),
@@ -162,6 +170,24 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "machine": (
         lambda run: change_report(run / "node_scaled", cpu_info={"model": "other"}),
         "non_comparable_evidence: another environment",
+    ),
+    "machine below": (
+        lambda run: change_report(run / "node_scaled", environment={"cpu_info": {"model": "other"}}),
+        "non_comparable_evidence: another environment",
+    ),
+    "machine in another order and place": (
+        lambda run: change_report(
+            run / "node_scaled", cpu_info=None, environment={"cpu_info": {"arch": "x86_64", "model": "example-cpu"}}
+        ),
+        "None: scaler none to standard: balanced_accuracy",
+    ),
+    "no machine": (
+        silence,
+        "missing_trial_provenance: the report says nothing of the machine",
+    ),
+    "start": (
+        lambda run: change_report(run / "node_scaled", started_at="yesterday"),
+        "missing_trial_provenance: report: started_at: wrong_type",
     ),
     "baseline": (
         lambda run: change_report(run / "node_root", status="failed"),
@@ -214,6 +240,37 @@ def test_files_that_changed_since_the_import_prove_nothing(stack: Stack, tmp_pat
     (run / "node_scaled" / "predictions.csv").write_text(rows_text(("row", "predicted"), list(FOUND[::-1])))
     done = promoted(stack, tmp_path / "trees", read_declaration(declare(tmp_path)))
     assert told(done.nodes)[1][1:] == ("missing_trial_provenance", "predictions.csv: mismatch")
+
+
+@MEMORY
+def test_an_erased_node_is_neither_promoted_nor_a_baseline(stack: Stack, tmp_path: Path) -> None:
+    steps_ = (*SHORT, Step(node="node_other", parent=None, change={"scaler": "standard", "C": 10}))
+    run_search(tmp_path / "trees", steps=steps_)
+    imported(stack, tmp_path / "trees")
+    report = next(each for each in stack.load("node-report") if each.node_id == "node_other")
+    erase(stack, report.id)
+    declaration = read_declaration(declare(tmp_path, baselines={"node_scaled": "node_other"}))
+    assert reasons(promoted(stack, tmp_path / "trees", declaration)) == {
+        "node_root": None, "node_scaled": "non_comparable_evidence",
+    }  # fmt: skip
+
+
+@MEMORY
+def test_a_store_that_cannot_be_read_holds_no_node_back(stack: Stack, tmp_path: Path) -> None:
+    run_search(tmp_path / "trees", steps=SHORT)
+    imported(stack, tmp_path / "trees")
+
+    class Down(ArtifactStore):
+        def read(self, digest: str) -> bytes:
+            raise UnavailableError("artifact store", digest, "Wait.")
+
+    with pytest.raises(UnavailableError):
+        judged(
+            read_declaration(declare(tmp_path)),
+            stack.load("node-report"),
+            tmp_path / "trees",
+            Down(str(tmp_path / "store")),
+        )
 
 
 def test_labels_are_the_declared_ones(tmp_path: Path) -> None:

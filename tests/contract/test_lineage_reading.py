@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from memory.lineage.audit import audit_artifacts
 from memory.lineage.context_file import FILE_NAME, Outcome, write_context
 from memory.lineage.retrieval import LineageQuestion
 from memory.lineage.working_context import WorkingQuestion
 from memory.lineage.writing import Draft, Measured
 from policies.lineage.best import ChosenBy
 from policies.papers.matching import Verdict
-from records.errors import ErasedError, IntegrityError, UnavailableError
+from records.errors import ErasedError, IntegrityError, UnavailableError, VrmError
 from records.lineage import EntryKind, Reproduction
 from tests.support.lineage_papers import (
     CONTRACT,
@@ -168,10 +169,15 @@ def build(stack: Stack, checkpoint: str, root: Path, **more: Any) -> Any:
 def test_the_file_follows_winner_and_lineage_and_survives_what_passes(stack: Stack, tmp_path: Path) -> None:
     checkpoint, out = searched(stack, tmp_path), tmp_path / "paper"
     path = out / FILE_NAME
-    first = write_context(out, build(stack, checkpoint, tmp_path), gate=True)
+    first = write_context(out, build(stack, checkpoint, tmp_path), lineage(stack, checkpoint).readable_nodes, gate=True)
     assert first.outcome is Outcome.WRITTEN
     data = path.read_bytes()
-    assert write_context(out, build(stack, checkpoint, tmp_path), gate=True).outcome is Outcome.UNCHANGED
+    assert (
+        write_context(
+            out, build(stack, checkpoint, tmp_path), lineage(stack, checkpoint).readable_nodes, gate=True
+        ).outcome
+        is Outcome.UNCHANGED
+    )
 
     def unreachable() -> Any:
         raise UnavailableError("ledger", "down", "Wait.")
@@ -181,38 +187,77 @@ def test_the_file_follows_winner_and_lineage_and_survives_what_passes(stack: Sta
 
     for passing in (unreachable, build(stack, checkpoint, tmp_path / "unmounted")):
         with pytest.raises(UnavailableError):
-            write_context(out, passing, gate=True)
+            write_context(out, passing, lineage(stack, checkpoint).readable_nodes, gate=True)
         assert path.read_bytes() == data
-    assert write_context(out, contradicted, gate=False).outcome is Outcome.GATE_OFF
+    assert (
+        write_context(out, contradicted, lineage(stack, checkpoint).readable_nodes, gate=False).outcome
+        is Outcome.GATE_OFF
+    )
     assert path.read_bytes() == data
     erase(stack, tree_of(stack, checkpoint).reports[first.lineage.best.node_id].id)  # type: ignore[union-attr]  # written
-    again = write_context(out, build(stack, checkpoint, tmp_path), gate=True)
+    again = write_context(out, build(stack, checkpoint, tmp_path), lineage(stack, checkpoint).readable_nodes, gate=True)
     assert again.outcome is Outcome.WRITTEN
     assert json.loads(path.read_bytes())["best_node_id"] != json.loads(data)["best_node_id"]
     for report in tree_of(stack, checkpoint).reports.values():
         erase(stack, report.id)
-    assert write_context(out, build(stack, checkpoint, tmp_path), gate=True).outcome is Outcome.REMOVED
+    assert (
+        write_context(
+            out, build(stack, checkpoint, tmp_path), lineage(stack, checkpoint).readable_nodes, gate=True
+        ).outcome
+        is Outcome.REMOVED
+    )
     assert not path.exists()
-    assert write_context(out, build(stack, checkpoint, tmp_path), gate=True).outcome is Outcome.NOTHING
+    assert (
+        write_context(
+            out, build(stack, checkpoint, tmp_path), lineage(stack, checkpoint).readable_nodes, gate=True
+        ).outcome
+        is Outcome.NOTHING
+    )
     out.joinpath(FILE_NAME).write_bytes(data)
     with pytest.raises(IntegrityError):
-        write_context(out, contradicted, gate=True)
+        write_context(out, contradicted, lineage(stack, checkpoint).readable_nodes, gate=True)
     assert not path.exists(), "what contradicts itself grounds nothing"
     assert [each.name for each in out.iterdir()] == []
+
+
+@pytest.mark.parametrize("question", ["named", "nothing to compare"])
+def test_no_file_outlives_the_erasure_of_its_nodes_whatever_cannot_be_answered(
+    stack: Stack, tmp_path: Path, question: str
+) -> None:
+    """Reference 2.3: a paper must not read on of a node that was erased."""
+    checkpoint, out = searched(stack, tmp_path), tmp_path / "paper"
+    first = write_context(
+        out, build(stack, checkpoint, tmp_path), lineage(stack, checkpoint).readable_nodes, gate=True
+    ).lineage
+    best = first.best.node_id  # type: ignore[union-attr]  # written
+    more = {"best": best} if question == "named" else {"metric": CONTRACT._replace(name="never measured")}
+    asked, nodes = build(stack, checkpoint, tmp_path, **more), lineage(stack, checkpoint).readable_nodes
+    with pytest.raises(VrmError):
+        write_context(out, build(stack, checkpoint, tmp_path, best="nobody"), nodes, gate=True)
+    assert (out / FILE_NAME).exists(), "every node of it can be read"
+    erase(stack, tree_of(stack, checkpoint).reports[best].id)
+    with pytest.raises(VrmError):
+        write_context(out, asked, nodes, gate=True)
+    assert not (out / FILE_NAME).exists()
 
 
 def test_a_changed_lineage_removes_the_file_even_if_the_new_one_cannot_be_written(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint, out = searched(stack, tmp_path), tmp_path / "paper"
-    write_context(out, build(stack, checkpoint, tmp_path), gate=True)
+    write_context(out, build(stack, checkpoint, tmp_path), lineage(stack, checkpoint).readable_nodes, gate=True)
 
     def full(*_: object, **__: object) -> Any:
         raise OSError("no space left on device")
 
     monkeypatch.setattr("memory.lineage.context_file.tempfile.mkstemp", full)
     with pytest.raises(UnavailableError):
-        write_context(out, build(stack, checkpoint, tmp_path, best="node_root"), gate=True)
+        write_context(
+            out,
+            build(stack, checkpoint, tmp_path, best="node_root"),
+            lineage(stack, checkpoint).readable_nodes,
+            gate=True,
+        )
     assert not (out / FILE_NAME).exists()
 
 
@@ -269,13 +314,25 @@ def test_a_paper_is_written_from_a_context_and_audited_against_it(stack: Stack, 
 
 def test_a_context_file_that_says_more_than_the_ledger_grounds_nothing(stack: Stack, tmp_path: Path) -> None:
     checkpoint, out = searched(stack, tmp_path), tmp_path / "paper"
-    write_context(out, build(stack, checkpoint, tmp_path, best="node_scaled"), gate=True)
+    write_context(
+        out,
+        build(stack, checkpoint, tmp_path, best="node_scaled"),
+        lineage(stack, checkpoint).readable_nodes,
+        gate=True,
+    )
     path, paper = out / FILE_NAME, tmp_path / "paper.md"
     entry = result_of(stack, checkpoint, "node_scaled")
     paper.write_text(f"Balanced accuracy {float(entry.metric.value):.4f}.\n", encoding="utf-8")  # type: ignore[union-attr]  # declared
     reader = lineage(stack, checkpoint)
     assert reader.audit(paper, path).is_grounded
     data = path.read_text(encoding="utf-8")
+    for wrong in (["node_scaled"], ["node_root", "node_failed", "node_scaled"], ["node_failed", "node_scaled"]):
+        path.write_text(json.dumps(json.loads(data) | {"lineage": wrong}), encoding="utf-8")
+        with pytest.raises(IntegrityError, match="lineage"):
+            reader.audit(paper, path)
+    path.write_text(json.dumps(json.loads(data) | {"best_node_id": "node_root", "lineage": ["node_root"]}), "utf-8")
+    with pytest.raises(IntegrityError, match="not in the lineage"):
+        reader.audit(paper, path)
     path.write_text(data.replace("Changed scaler standard", "Changed everything"), encoding="utf-8")
     with pytest.raises(IntegrityError, match="something else"):
         reader.audit(paper, path)
@@ -284,6 +341,41 @@ def test_a_context_file_that_says_more_than_the_ledger_grounds_nothing(stack: St
         rerun(stack, result_of(stack, checkpoint, node), Reproduction.RERUN_FAILED, "node_scaled_c", LATER)
     (found,) = reader.audit(paper, path).findings
     assert (found.verdict, found.recorded.withheld if found.recorded else "") == (Verdict.UNGROUNDED, "rerun_failed")
+
+
+def test_what_an_erased_node_said_of_a_rerun_is_not_known_and_its_files_are_not_audited(
+    stack: Stack, tmp_path: Path
+) -> None:
+    checkpoint = searched(stack, tmp_path)
+    target = result_of(stack, checkpoint, "node_root")
+    rerun(stack, target, Reproduction.RERUN_FAILED, "node_failed")
+    report = tree_of(stack, checkpoint).reports["node_failed"]
+    erase(stack, report.id)
+    for each in (tmp_path / checkpoint / "node_failed").iterdir():
+        each.unlink()
+    tree = tree_of(stack, checkpoint)
+    assert list(tree.events) == []
+    assert tree.unknown == {str(target.id)}
+    with stack.stores.ledger.reading() as reader:
+        found = audit_artifacts(reader, stack.namespace, tmp_path, checkpoint)
+    assert found.is_whole
+    assert {each.node_id for each in found.files} == set(LINEAGE)
+
+
+def test_a_rerun_that_was_told_before_the_report_of_its_node_goes_with_the_report(stack: Stack, tmp_path: Path) -> None:
+    """Such an event rests on no report, so that its node alone tells that it was erased."""
+    folder = run_search(tmp_path, 0, f"{stack.namespace}_0")
+    brought_in(stack, folder / "node_root")
+    target = result_of(stack, folder.name, "node_root")
+    early = Draft(text="It failed.", ancestors=("node_root",))
+    writer(stack, folder.name, "node_scaled").report_rerun(str(target.id), Reproduction.RERUN_FAILED, early, NOW)
+    brought_in(stack, folder)
+    before = tree_of(stack, folder.name)
+    assert len(before.events) == 1
+    erase(stack, before.reports["node_scaled"].id)
+    after = tree_of(stack, folder.name)
+    assert list(after.events) == []
+    assert after.unknown == {str(target.id)}
 
 
 def test_an_entry_without_a_file_is_claimed_and_not_used(stack: Stack, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from records.lineage import (
     ArtifactRole,
     EntryIntegrity,
     EntryKind,
+    MetricPointer,
     NodeReport,
     Reproduction,
 )
@@ -168,6 +169,14 @@ def test_the_transaction_refuses_what_contradicts_the_ledger(stack: Stack) -> No
         {"node_id": "node_root", "ancestors": (), "report_ref": ref.model_copy(update={"node_id": "node_root"})},
     ):
         assert isinstance(append(stack, entry, make_entry(child, **changes)), VrmError), changes
+    wrong_number = MetricPointer(name="accuracy", value="0.99", unit="share", direction=None)
+    wrong_file = entry_fields(child)["artifacts"][0].model_copy(update={"sha256": "00" * 32})
+    for otherwise in ({"metric": wrong_number}, {"artifacts": (wrong_file,)}):
+        for ref_of in ({}, {"node_report_id": None, "report_ref": None}):
+            fields: dict[str, Any] = {**otherwise, **ref_of}
+            refused = append(stack, entry, make_entry(child, **fields))
+            assert isinstance(refused, VrmError), otherwise
+            assert "contradicts its report" in str(refused)
     lied = make_entry(child, node_id="node_new", ancestors=("node_a",), node_report_id=None, report_ref=None)
     assert isinstance(append(stack, entry, lied), VrmError), "the parent's report says that it is no root"
     expect(AppendReceipt, append(stack, entry, made))

@@ -9,7 +9,8 @@ import pytest
 
 from memory.tokens import Tokenizer
 from policies.lineage.best import Best, ChosenBy, Contract, best_node, declared_contract
-from policies.lineage.grounding import grounds_of
+from policies.lineage.grounding import contradiction, grounds_of
+from policies.lineage.policy import consolidation_policy
 from policies.lineage.reading_policy import lineage_reading_policy
 from policies.lineage.rendering import CLOSING, OPENING, RENDERER, render_grounded
 from policies.lineage.verified import Evidence, VerifiedContext, WeighedClaim, verified_context, weigh
@@ -32,7 +33,7 @@ from records.lineage import (
     Reproduction,
 )
 from records.values import Direction
-from tests.support.lineage_samples import make_artifact, make_entry, make_report, make_rerun
+from tests.support.lineage_samples import RESULTS, make_artifact, make_entry, make_report, make_rerun
 from tests.support.trials import NOW, digest
 
 POLICY, COUNT = lineage_reading_policy(), Tokenizer().count
@@ -53,7 +54,7 @@ def metrics(**values: float) -> tuple[NodeMetric, ...]:
 
 def grounds(*files: EntryArtifact, report: NodeReport | None = None, **now: str | None) -> list[str]:
     """Return the paths that ground; `now` are other digests than those of the files, by path without its end."""
-    report = report or make_report()
+    report = report or make_report(artifacts=())
     entry = make_entry(report, artifacts=files)
     read: dict[tuple[str, str], str | None] = {(entry.node_id, each.relative_path): each.sha256 for each in files}
     read |= {(entry.node_id, f"{name}.csv"): value for name, value in now.items()}
@@ -87,7 +88,42 @@ def test_an_unverified_an_empty_and_an_inherited_file_ground_nothing() -> None:
     assert grounds(file(integrity=EntryIntegrity.UNVERIFIED)) == []
     assert grounds(file(size_bytes=0)) == []
     taken = FileChange(change=Change.INHERITED, relative_path="bench.csv", before=None, after=digest("bench.csv"))
-    assert grounds(file(), report=make_report(files_changed=(taken,))) == [], "that is what its parent measured"
+    assert grounds(file(), report=make_report(files_changed=(taken,), artifacts=())) == [], (
+        "that is what its parent measured"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "holds"),
+    [
+        ({}, True),
+        ({"metric": MetricPointer(name="accuracy", value="0.99", unit="share", direction=None)}, False),
+        ({"metric": MetricPointer(name="seconds", value="3", unit="s", direction=None)}, True),
+        ({"artifacts": (file(sha256=digest("other")),)}, False),
+        ({"artifacts": (file(sha256=digest(RESULTS), role=ArtifactRole.LOG),)}, False),
+        ({"artifacts": (file(sha256=digest(RESULTS), role=ArtifactRole.UNKNOWN),)}, True),
+        ({"artifacts": (file("own.csv"),)}, True),
+    ],
+)
+def test_an_entry_that_says_otherwise_than_its_report_is_grounded_by_nothing(
+    changes: dict[str, Any], holds: bool
+) -> None:
+    report = make_report()
+    entry = make_entry(report, **changes)
+    assert (contradiction(entry, report) is None) is holds
+    now: dict[tuple[str, str], str | None] = {
+        (entry.node_id, each.relative_path): each.sha256 for each in entry.artifacts
+    }
+    known = all(each.role is not ArtifactRole.UNKNOWN for each in entry.artifacts)
+    assert bool(grounds_of(entry, report, now, POLICY.grounding)) is (holds and known)
+
+
+def test_a_file_whose_bytes_are_not_those_that_the_report_claims_is_no_ground() -> None:
+    changed = make_artifact(text="other")
+    assert changed.integrity is Integrity.MISMATCH
+    report = make_report(artifacts=(changed,))
+    for text in ("other", RESULTS):
+        assert contradiction(make_entry(report, artifacts=(file(sha256=digest(text)),)), report) is not None
 
 
 def nodes(*changes: dict[str, Any]) -> list[NodeReport]:
@@ -141,11 +177,14 @@ def test_a_node_with_a_verified_file_comes_before_one_that_only_says_so() -> Non
     assert (alone.node_id, alone.measured) == ("n0", False)
 
 
-def test_the_metric_that_entries_declare_is_taken_where_it_is_one() -> None:
-    report = make_report()
-    one = make_entry(report)
-    other = make_entry(report, metric=MetricPointer(name="loss", value="1", unit="share", direction=Direction.MINIMIZE))
-    silent = make_entry(report, metric=MetricPointer(name="loss", value="1", unit="share", direction=None))
+def test_the_metric_that_consolidation_was_told_of_is_taken_where_it_is_one() -> None:
+    report, policy = make_report(), consolidation_policy().identity
+    loss = MetricPointer(name="loss", value="1", unit="share", direction=Direction.MINIMIZE)
+    one = make_entry(report, policy=policy)
+    other = make_entry(report, metric=loss, policy=policy)
+    silent = make_entry(report, metric=MetricPointer.build(**(dict(loss) | {"direction": None})), policy=policy)
+    assert declared_contract([one, make_entry(report, metric=loss)]) == ACCURACY, "a node declares nothing"
+    assert declared_contract([make_entry(report)]) is None
     assert declared_contract([one, silent]) == ACCURACY
     assert declared_contract([one, other]) is None
     assert declared_contract([silent]) is None

@@ -130,7 +130,7 @@ def test_a_node_that_has_not_reported_reads_by_its_parent_and_an_unknown_one_rea
         ancestors_of(reports, "new")
     with pytest.raises(NotFoundError):
         ancestors_of(reports, "new", "nobody")
-    with pytest.raises(IntegrityError, match="names n1"):
+    with pytest.raises(InvalidInputError, match="names n1"):
         ancestors_of(reports, "n2", "n0")
 
 

@@ -195,7 +195,9 @@ def write(
     gate = consolidation_policy().is_on(os.environ.get(GATE))
     question = question_of(root, best, metric, direction)
     with opened(context, namespace, checkpoint) as lineage:
-        found = view.context_json(write_context(out, lambda: lineage.weigh(question), gate=gate))
+        found = view.context_json(
+            write_context(out, lambda: lineage.weigh(question), lineage.readable_nodes, gate=gate)
+        )
     if as_json:
         show_json(found)
     else:

@@ -9,6 +9,7 @@ from typing import Final
 from importers.node_report.declaration import Declaration
 from importers.node_report.evidence import NodeTrial, node_trials, promotion_run
 from memory.evidence import Trial, bundle_records
+from memory.lineage.tree import open_tree
 from memory.spine import GROUP, chunks
 from policies.lineage.promotion import HeldBack
 from records.appends import Append
@@ -33,13 +34,12 @@ class Promotion:
 
 
 def reports_of(reader: LedgerReader, namespace: str, checkpoint_id: str) -> list[NodeReport]:
-    """Return the reports of a tree, parents before children.
+    """Return the reports of a tree that retention does not deny, parents before children; `reader` is of one moment.
 
     Raises:
         NotFoundError: there is none.
     """
-    stored = reader.find(NodeReport.kind.noun, namespace, checkpoint_id=checkpoint_id)
-    found = [record for each in stored if isinstance(record := each.load(), NodeReport)]
+    found = list(open_tree(reader, namespace, checkpoint_id).reports.values())
     if not found:
         remedy = f"{namespace} has no report of it; `vrm import node-report` imports some."
         raise NotFoundError("checkpoint", checkpoint_id, remedy)
@@ -53,7 +53,8 @@ def promote_tree(job: Job, declaration: Declaration, root: Path, checkpoint_id: 
         NotFoundError: the tree has no report.
         VrmError: a store or an owner cannot be used; what was appended stays, and the same call goes on.
     """
-    reports = reports_of(job.stores.ledger, job.namespace, checkpoint_id)
+    with job.stores.ledger.reading() as reader:
+        reports = reports_of(reader, job.namespace, checkpoint_id)
     nodes = tuple(node_trials(declaration, reports, root, job.stores.artifacts))
     trials = [(each.report, each.trial) for each in nodes if isinstance(each.trial, Trial)]
     if not trials:
