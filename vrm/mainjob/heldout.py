@@ -18,7 +18,7 @@ from memory.recall.context import Recall
 from policies.acting import ActorFailure, malformed
 from policies.instruction import actor_instruction
 from policies.legacy_lessons import plan_with_lessons
-from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, change_of, plan
+from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, plan
 from policies.preflight import answer_faults, rejection, violations
 from records.appends import Proposal
 from records.canonical import canonical_bytes
@@ -32,6 +32,7 @@ from records.legacy_recall import LegacyRecall
 from records.outcomes import RecallOutcome, TerminalReason
 from records.states import Machine
 from records.values import RecallRequirement
+from vrm.mainjob.answered import Kept, kept_answer, kept_of
 from vrm.mainjob.deciding import Decisions, proposal_of
 from vrm.mainjob.experiments import Experiments, Verified
 from vrm.mainjob.job import Job, require
@@ -140,7 +141,12 @@ class HeldOut:
         sources = self._sources(states, intents)
         asked = [each for each in zip(states, intents, sources, strict=True) if _reaches_actor(each[0], each[2])]
         self._decisions.give([(intent, source) for _, intent, source in asked])
-        every = [self._decided(*each, index) for each in zip(states, intents, sources, strict=True)]
+        # the planner says the same again at no cost, so only of another actor is it read what it said
+        kept = {} if self._actor is plan else kept_of(self._job.stores, self._job.namespace, intents)
+        every = [
+            self._decided(state, intent, source, index, kept.get(intent.id))
+            for state, intent, source in zip(states, intents, sources, strict=True)
+        ]
         pending = self._without_failed(every)
         answers = [(each.intent, each.answer, each.source) for each in pending if each.answer is not None]
         self._decisions.keep_answers(answers)
@@ -253,9 +259,19 @@ class HeldOut:
                 self._job.console.print(told, markup=False, soft_wrap=True)
         return [item for item in asked if item.failed is None]
 
-    def _decided(self, state: TrialState, intent: DecisionIntent, source: Source, index: int) -> Pending:
-        """Ask the actor, and check what it answers; nothing of an answer that is malformed is a decision."""
-        answer = self._plan(state, source, index)
+    def _decided(
+        self,
+        state: TrialState,
+        intent: DecisionIntent,
+        source: Source,
+        index: int,
+        kept: Kept | None = None,
+    ) -> Pending:
+        """Ask the actor, and check what it answers; nothing of an answer that is malformed is a decision.
+
+        With `kept` the decision has its outcome, and what was answered is read there: nobody is asked again.
+        """
+        answer = self._plan(state, source, index, None if kept is None else kept.envelope)
         if answer is None:
             return Pending(state=state, intent=intent, source=source, answer=None)
         cards = source.items if isinstance(source, RecallContext) else ()
@@ -270,9 +286,12 @@ class HeldOut:
         if found:
             told = f"{intent.id}: not executed, {', '.join(found)}"
             self._job.console.print(told, markup=False, soft_wrap=True)
-        return Pending(state=state, intent=intent, source=source, answer=answer, rejected=rejection(found))
+        rejected = rejection(found) if kept is None else kept.rejected
+        return Pending(state=state, intent=intent, source=source, answer=answer, rejected=rejected)
 
-    def _plan(self, state: TrialState, source: Source, index: int) -> PlannerAnswer | ActorFailure | None:
+    def _plan(
+        self, state: TrialState, source: Source, index: int, kept: PlannerEnvelope | None
+    ) -> PlannerAnswer | ActorFailure | None:
         """Ask the actor; what is blocked or only shadowed reaches none (spec 9.7, 18)."""
         if not _reaches_actor(state, source):
             return None
@@ -286,8 +305,9 @@ class HeldOut:
             view=self._maker.view,
             section_digest=source.rendered_digest if isinstance(source, RecallContext) else None,
         )
-        if isinstance(source, ErasedLessons):
-            return _kept_answer(question, source.envelope)
+        kept = source.envelope if isinstance(source, ErasedLessons) else kept
+        if kept is not None:
+            return kept_answer(question, kept)
         if isinstance(source, LegacyRecall):
             return plan_with_lessons(question, source.items, self._maker.planner)
         if self._actor is not plan:  # it may take its time
@@ -345,13 +365,6 @@ class HeldOut:
             if len(closed) == len(intents) and not self._job.campaigns.without_receipt(state.run_id):
                 commands.append(completion(state.run_id, self._job.leasing.held(state.activity_id)))
         self._job.apply(commands)
-
-
-def _kept_answer(question: PlannerQuestion, envelope: PlannerEnvelope) -> PlannerAnswer:
-    """Return the answer that an envelope keeps, for a decision whose lessons are gone."""
-    action = envelope.proposal
-    change = None if action is None else change_of(question, action)
-    return PlannerAnswer(change=change, action=action, dispositions=envelope.dispositions, steered=envelope.steered)
 
 
 def _reaches_actor(state: TrialState, source: Source) -> bool:
