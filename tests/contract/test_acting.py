@@ -13,11 +13,13 @@ import pytest
 from memory.acting import LlmActor
 from memory.chat import ChatModel, Limits
 from memory.distillation.exchanges import Exchanges
+from memory.erasing import ErasureRequest
 from policies.acting import Said
 from policies.instruction import actor_instruction
 from policies.planner import PlannerAnswer
 from records.decisions import RecallContext
 from records.outcomes import CardReason, CardVerdict, DecisionStatus, TerminalReason
+from records.retention import ErasureReason
 from tests.contract.test_preflight_deciding import decided, failed, study, trials
 from tests.support.model_server import ModelServer, Reply, completion, model_server
 from tests.support.stack_decisions import CATALOG, Study
@@ -146,6 +148,20 @@ def test_a_model_that_cannot_be_asked_fails_the_run(study: Study, reply: Reply, 
     """Silence, a broken server, a refused key, no chat completion, a refusal, an answer that was cut short."""
     with acting(study, reply, limits=limits) as (actor, _):
         failed(study, actor, TerminalReason.ACTOR_INVOCATION_FAILED)
+
+
+def test_a_section_that_was_erased_fails_its_run_and_no_job(study: Study) -> None:
+    """Retention came between the context and the answer: the model is not asked, and its decision is closed."""
+    stack, context = study.stack, study.context()
+    assert isinstance(context, RecallContext)
+    stack.admit("erasure")
+    (rule,) = stack.load("memory-record")
+    request = ErasureRequest(target=str(rule.id), reason=ErasureReason.PRIVACY_REQUEST, incident="case-1")
+    stack.officer.finish(stack.officer.begin(request))
+    assert stack.stores.artifacts.erased(context.rendered_digest)
+    with acting(study, said(None)) as (actor, server):
+        failed(study, actor, TerminalReason.ACTOR_INVOCATION_FAILED)
+    assert not server.asked
 
 
 def test_a_job_that_goes_on_is_told_the_same(study: Study, tmp_path: Path) -> None:
