@@ -16,10 +16,10 @@ from policies.instruction import actor_instruction
 from policies.planner import PlannerAnswer
 from records.appends import Append, Proposal
 from records.base import Record
-from records.canonical import canonical_bytes
+from records.canonical import canonical_bytes, digest_bytes
 from records.control import ControlCause
 from records.decisions import DecisionContractView, DecisionIntent, RecallContext, memory_binding
-from records.errors import IdentityConflictError, StaleError, VrmError
+from records.errors import ErasedError, IdentityConflictError, StaleError, VrmError
 from records.flows import Authority, Transition
 from records.ids import IntentId, RunId
 from records.legacy_recall import LegacyRecall
@@ -97,14 +97,17 @@ class Decisions:
     def fail(self, intent: DecisionIntent, source: Source, failure: ActorFailure) -> None:
         """Fail the Run of a decision whose actor gave none, and close it: closure writes the Outcome (spec 9.7).
 
-        What the actor said, if anything, is published before the event that names its digest.
+        What the actor said, if anything, is published before the event that names its digest; where it says again what
+        was erased, the digest alone is kept.
         """
         job, context = self._job, source if isinstance(source, RecallContext) else None
         answered = None
         if failure.response is not None:
+            with suppress(ErasedError):
+                job.stores.artifacts.publish(failure.response)
             answered = ExecutedActor(
                 model=intent.planned_actor.model,
-                response_digest=job.stores.artifacts.publish(failure.response),
+                response_digest=digest_bytes(failure.response),
                 rendered_prompt_digest=None if context is None else context.rendered_digest,
             )
         self.end(intent.run_id, failure.cause, failure.detail, intent_id=IntentId(intent.id), executed_actor=answered)
