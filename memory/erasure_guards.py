@@ -65,10 +65,8 @@ def _begins(reader: LedgerReader, intent: ErasureIntent, events: list[LifecycleE
     listed_bytes = {part.sha256 for part in intent.affected_artifacts}
     yield made <= listed_bytes, "bytes made of the reference source are not listed as affected"
     sections = affected_sections(reader, intent.namespace, intent.target_id)
-    yield (
-        listed_bytes.issuperset(sections),
-        "a prompt section that shows something of it, or a malformed answer to one, is not listed as affected",
-    )
+    told = "a prompt section that shows something of it, or a malformed answer to one, is not listed as affected"
+    yield listed_bytes.issuperset(sections), told
 
 
 def _retracts(reader: LedgerReader, intent: ErasureIntent, events: list[LifecycleEvent]) -> Rules:
