@@ -6,6 +6,7 @@ Rules kept here:
   the context has it. Its answer goes through the same checks as any other (`policies.preflight`);
 - a server that cannot be asked, or that gives no message, is a failed invocation; a message that is no answer is
   malformed output. Neither is tried until it pleases: attempts are for the connection alone;
+- a section that was erased since it was rendered is a failed invocation too: one Run ends, and its round goes on;
 - the first answer kept stands, so that a job which goes on is told the same;
 - the identity names the model and a digest over instruction, form, schema and limits; not the address, not the key.
 """
@@ -13,6 +14,7 @@ Rules kept here:
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Final
 
 from memory.chat import ChatModel
 from memory.distillation.exchanges import Exchanges
@@ -22,8 +24,12 @@ from policies.instruction import actor_instruction
 from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion
 from records.canonical import domain_digest
 from records.control import ControlCause
+from records.errors import ErasedError
 from records.values import ActorIdentity
 from store.artifacts import ArtifactStore
+
+SECTION_ERASED: Final = "section_erased"
+"""Why a model is not asked whose memory was erased between its context and its answer."""
 
 
 class LlmActor:
@@ -53,14 +59,17 @@ class LlmActor:
         )
 
     def __call__(self, question: PlannerQuestion, policy: PlannerPolicy) -> PlannerAnswer | ActorFailure:  # noqa: ARG002  # what the planner is told besides is for the planner
-        """Return what the model decides, or why it decided nothing.
+        """Return what the model decides, or why it decided nothing: also where retention erased what it would be shown.
 
         Raises:
             IntegrityError: the section that the context names is damaged.
-            NotFoundError: it is gone.
+            NotFoundError: it is gone, and no erasure says why.
         """
         named = question.section_digest
-        section = "" if named is None else self._artifacts.read(named).decode()
+        try:
+            section = "" if named is None else self._artifacts.read(named).decode()
+        except ErasedError:
+            return ActorFailure(cause=ControlCause.ACTOR_INVOCATION_FAILED, detail=SECTION_ERASED)
         messages = messages_of(question, section)
         asked, own = domain_digest("actor-question", [messages, question.seed]), self.identity.model
         known = self._exchanges.find(asked, own) if self._exchanges else None

@@ -5,7 +5,8 @@ Rules kept here:
 - the target is stored with the digest that the intent binds; an artifact is named by its own digest;
 - the erasure of a memory record ends the record's lifecycle in the same append, or names the event that did before;
 - the affected set holds every index build that rests on the target, each with the digest of its receipt, and the bytes
-  of every reference index, Reference Context and prompt section that hold something of it;
+  of every reference index, Reference Context and prompt section that hold something of it, and of every malformed
+  answer to such a section;
 - a tombstone closes the open intent of its own incident, repeats it, and acknowledges exactly what was affected.
 
 That one target has one erasure, and one intent one tombstone, is kept by the tables.
@@ -64,7 +65,8 @@ def _begins(reader: LedgerReader, intent: ErasureIntent, events: list[LifecycleE
     listed_bytes = {part.sha256 for part in intent.affected_artifacts}
     yield made <= listed_bytes, "bytes made of the reference source are not listed as affected"
     sections = affected_sections(reader, intent.namespace, intent.target_id)
-    yield listed_bytes.issuperset(sections), "a prompt section that shows something of it is not listed as affected"
+    told = "a prompt section that shows something of it, or a malformed answer to one, is not listed as affected"
+    yield listed_bytes.issuperset(sections), told
 
 
 def _retracts(reader: LedgerReader, intent: ErasureIntent, events: list[LifecycleEvent]) -> Rules:

@@ -33,6 +33,7 @@ from records.ids import RecallInputId
 from records.ingestion import EvidenceSnapshot
 from records.knowledge import LifecycleEvent, MemoryRelation
 from records.models import noun_of
+from records.outcomes import RecallOutcome, TerminalReason
 from records.reference import ReferenceContext, ReferenceIndexBuild, ReferenceSource
 from records.retention import ErasureIntent, RetentionTombstone
 from records.snapshots import IndexBuild, KnowledgeSnapshot, RecallInput
@@ -189,10 +190,11 @@ def affected_references(reader: LedgerReader, namespace: str, target_id: str) ->
 
 
 def affected_sections(reader: LedgerReader, namespace: str, target_id: str) -> list[str]:
-    """Return the digests of the prompt sections that show something of a target, sorted.
+    """Return the digests of the prompt sections that show something of a target, and of what may repeat them, sorted.
 
     A section holds what its cards say, so it rests on the rules, procedures and Experiences of its cards, and on
-    nothing else of the Recall Input that they were found in.
+    nothing else of the Recall Input that they were found in. What an actor said that is no answer is kept as it stands,
+    and may quote the section that it was given.
     """
     resting: dict[str, bool] = {}
 
@@ -202,8 +204,16 @@ def affected_sections(reader: LedgerReader, namespace: str, target_id: str) -> l
         return resting[name]
 
     contexts = (each.load() for each in reader.find(RecallContext.kind.noun, namespace))
-    shown = (each for each in contexts if isinstance(each, RecallContext))
-    return sorted({each.rendered_digest for each in shown if any(map(rests, _of_cards(each)))})
+    shown = [each for each in contexts if isinstance(each, RecallContext) and any(map(rests, _of_cards(each)))]
+    sections = {each.rendered_digest for each in shown}
+    return sorted(sections.union(_malformed(reader, namespace, [str(each.intent_id) for each in shown])))
+
+
+def _malformed(reader: LedgerReader, namespace: str, intent_ids: Sequence[str]) -> Iterator[str]:
+    for stored in reader.find(RecallOutcome.kind.noun, namespace, intent_id=intent_ids) if intent_ids else ():
+        outcome = stored.load()
+        if isinstance(outcome, RecallOutcome) and outcome.terminal_reason is TerminalReason.ACTOR_OUTPUT_MALFORMED:
+            yield from () if outcome.executed_actor is None else (outcome.executed_actor.response_digest,)
 
 
 def _of_cards(context: RecallContext) -> Iterator[str]:

@@ -98,7 +98,7 @@ def answer_of(text: str, question: PlannerQuestion) -> PlannerAnswer | ActorFail
     if faults:
         return malformed(", ".join(faults), text)
     return PlannerAnswer(
-        change=None if action is None else _change(question, action),
+        change=None if action is None else change_said(question, action),
         action=action,
         dispositions=dispositions,
         steered=any(each.verdict is CardVerdict.ADOPTED for each in dispositions),
@@ -127,7 +127,7 @@ def _action(knob: str, value: Scalar) -> AllowedAction:
     return AllowedAction.build(knob=knob, value=value_text(value))
 
 
-def _change(question: PlannerQuestion, action: AllowedAction) -> Change:
+def change_said(question: PlannerQuestion, action: AllowedAction) -> Change:
     """Return the change that carrying out an action would be; of one that no catalog has, as far as it can be said."""
     to_value: KnobValue = parse_canonical(action.value)
     knob = question.catalog.knobs.get(action.knob)

@@ -13,13 +13,17 @@ import pytest
 from memory.acting import LlmActor
 from memory.chat import ChatModel, Limits
 from memory.distillation.exchanges import Exchanges
+from memory.erasing import ErasureRequest
 from policies.acting import Said
 from policies.instruction import actor_instruction
 from policies.planner import PlannerAnswer
 from records.decisions import RecallContext
 from records.outcomes import CardReason, CardVerdict, DecisionStatus, TerminalReason
+from records.retention import ErasureReason
 from tests.contract.test_preflight_deciding import decided, failed, study, trials
+from tests.support.incidents import Incident
 from tests.support.model_server import ModelServer, Reply, completion, model_server
+from tests.support.stack_control import checked
 from tests.support.stack_decisions import CATALOG, Study
 from vrm.mainjob.trials import TrialState
 
@@ -146,6 +150,54 @@ def test_a_model_that_cannot_be_asked_fails_the_run(study: Study, reply: Reply, 
     """Silence, a broken server, a refused key, no chat completion, a refusal, an answer that was cut short."""
     with acting(study, reply, limits=limits) as (actor, _):
         failed(study, actor, TerminalReason.ACTOR_INVOCATION_FAILED)
+
+
+def test_a_section_that_was_erased_fails_its_run_and_no_job(study: Study) -> None:
+    """Retention came between the context and the answer: the model is not asked, and its decision is closed."""
+    stack, context = study.stack, study.context()
+    assert isinstance(context, RecallContext)
+    stack.admit("erasure")
+    (rule,) = stack.load("memory-record")
+    request = ErasureRequest(target=str(rule.id), reason=ErasureReason.PRIVACY_REQUEST, incident="case-1")
+    stack.officer.finish(stack.officer.begin(request))
+    assert stack.stores.artifacts.erased(context.rendered_digest)
+    with acting(study, said(None)) as (actor, server):
+        failed(study, actor, TerminalReason.ACTOR_INVOCATION_FAILED)
+    assert not server.asked
+
+
+def test_what_is_no_answer_goes_with_the_section_that_it_may_quote(study: Study) -> None:
+    stack = study.stack
+    incident = Incident(stack, study.recall_input, stack.admit("erasure"))
+    quoted = f"I was shown: {incident.rule.claim}"
+    with acting(study, completion(quoted)) as (actor, _):
+        outcome = failed(study, actor, TerminalReason.ACTOR_OUTPUT_MALFORMED)
+    assert outcome.executed_actor is not None
+    said_digest, artifacts = outcome.executed_actor.response_digest, stack.stores.artifacts
+    assert artifacts.read(said_digest).decode() == quoted
+    request = ErasureRequest(target=str(incident.rule.id), reason=ErasureReason.PRIVACY_REQUEST, incident="case-1")
+    planned = stack.officer.plan(request)
+    left = tuple(each for each in planned.intent.affected_artifacts if each.sha256 != said_digest)
+    assert planned.retraction is not None
+    short = planned.intent.model_copy(update={"affected_artifacts": left})
+    assert "malformed answer" in incident.refused(incident.begin(planned.retraction, short)).detail
+    stack.officer.finish(stack.officer.begin(request))
+    assert artifacts.erased(said_digest)
+    report = checked(stack)
+    assert report.clean, report.text()
+
+
+def test_an_answer_that_says_what_was_erased_is_kept_as_its_digest(study: Study) -> None:
+    """Retention takes the bytes, not the Run's end: publishing them again is refused, and the job goes on."""
+    quoted = "as it was said before"
+    digest = study.stack.stores.artifacts.publish(quoted.encode())
+    study.stack.stores.artifacts.erase(digest)
+    with acting(study, completion(quoted)) as (actor, _):
+        outcome = decided(study, actor)
+    assert outcome.terminal_reason is TerminalReason.ACTOR_OUTPUT_MALFORMED
+    assert outcome.executed_actor is not None
+    assert outcome.executed_actor.response_digest == digest
+    assert study.stack.stores.artifacts.erased(digest)
 
 
 def test_a_job_that_goes_on_is_told_the_same(study: Study, tmp_path: Path) -> None:

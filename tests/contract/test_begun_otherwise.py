@@ -51,16 +51,21 @@ def admit(stack: Stack, bodies: list[RunBody]) -> None:
     all_good(stack.owner.apply([admission(body, ()) for body in bodies]))
 
 
+def next_here(stack: Stack) -> Round:
+    """Return the round that would be carried out now."""
+    return next_round(stack.stores.runtime, stack.stores.artifacts, stack.namespace, SMALL)
+
+
 def next_number(stack: Stack) -> int:
     """Return the number of the round that would be carried out now."""
-    return next_round(stack.stores.runtime, stack.namespace, SMALL).number
+    return next_here(stack).number
 
 
 def test_an_interrupted_round_of_an_earlier_version_is_named_with_a_way_on(stack: Stack) -> None:
     """The sweep is this version's own; the trials, whose manifest holds a policy's digest, are not."""
     bodies = bodies_of(stack)
     admit(stack, [bodies[0], *map(earlier, bodies[1:])])
-    round_ = next_round(stack.stores.runtime, stack.namespace, SMALL)
+    round_ = next_here(stack)
     before = stack.state()
     with pytest.raises(IdentityConflictError, match=f"vrm runs cancel {bodies[1].id}") as refused:
         run_round(replace(job_over(stack), round=round_))
@@ -87,7 +92,7 @@ def test_a_finished_part_of_an_earlier_round_leaves_what_waits_to_be_cancelled(s
     bodies = bodies_of(stack)
     admit(stack, [earlier(bodies[0]), bodies[1]])
     stack.complete(bodies[0].id)
-    job = replace(job_over(stack), round=next_round(stack.stores.runtime, stack.namespace, SMALL))
+    job = replace(job_over(stack), round=next_here(stack))
     with pytest.raises(IdentityConflictError) as refused:
         run_round(job)
     assert refused.value.value == f"{bodies[0].id} COMPLETED ({bodies[0].admission_key})", "the cause"

@@ -80,7 +80,7 @@ def decided(study: Study, actor: Any) -> RecallOutcome:
     )
     context = study.context()
     work._decisions.give([(study.intent, context)])
-    pending = work._without_failed([work._decided(state, study.intent, context, 0)])
+    pending = [each for each in [work._decided(state, study.intent, context, 0)] if work._goes_on(each)]
     work._decisions.keep_answers([(each.intent, each.answer, each.source) for each in pending if each.answer])
     work._conclude(pending, work._execute(pending, 0))
     assert (state.failed is None) == bool(pending)

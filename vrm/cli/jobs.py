@@ -61,7 +61,8 @@ def opened_job(
         frozen = None if prefix is None else frozen_input(stores.ledger, namespace, prefix)
         actor = None if chat is None else _actor(chat, stores)
         named = None if actor is None else actor.identity.model
-        round_ = next_round(stores.runtime, namespace, SIZES[size], asked, frozen, actor=named)
+        at = (stores.runtime, stores.artifacts, namespace, SIZES[size], asked)
+        round_ = next_round(*at, frozen_input=frozen, actor=named)
         with driver(home.drivers) as holder:
             yield Job(stores, actors, round_, pinned_policies(), shown, holder, quiet=quiet, actor=actor)
     finally:

@@ -16,11 +16,12 @@ from policies.instruction import actor_instruction
 from policies.planner import PlannerAnswer
 from records.appends import Append, Proposal
 from records.base import Record
-from records.canonical import canonical_bytes
+from records.canonical import canonical_bytes, digest_bytes
+from records.control import ControlCause
 from records.decisions import DecisionContractView, DecisionIntent, RecallContext, memory_binding
-from records.errors import IdentityConflictError, StaleError, VrmError
+from records.errors import ErasedError, IdentityConflictError, StaleError, VrmError
 from records.flows import Authority, Transition
-from records.ids import IntentId
+from records.ids import IntentId, RunId
 from records.legacy_recall import LegacyRecall
 from records.outcomes import ExecutedActor, OutcomeAttemptLink, RecallOutcome
 from records.states import Machine, Phase
@@ -96,25 +97,40 @@ class Decisions:
     def fail(self, intent: DecisionIntent, source: Source, failure: ActorFailure) -> None:
         """Fail the Run of a decision whose actor gave none, and close it: closure writes the Outcome (spec 9.7).
 
-        What the actor said, if anything, is published before the event that names its digest.
+        What the actor said, if anything, is published before the event that names its digest; where it says again what
+        was erased, the digest alone is kept.
         """
         job, context = self._job, source if isinstance(source, RecallContext) else None
         answered = None
         if failure.response is not None:
+            with suppress(ErasedError):
+                job.stores.artifacts.publish(failure.response)
             answered = ExecutedActor(
                 model=intent.planned_actor.model,
-                response_digest=job.stores.artifacts.publish(failure.response),
+                response_digest=digest_bytes(failure.response),
                 rendered_prompt_digest=None if context is None else context.rendered_digest,
             )
+        self.end(intent.run_id, failure.cause, failure.detail, intent_id=IntentId(intent.id), executed_actor=answered)
+
+    def end(
+        self,
+        run_id: RunId,
+        cause: ControlCause,
+        detail: str,
+        *,
+        intent_id: IntentId | None = None,
+        executed_actor: ExecutedActor | None = None,
+    ) -> None:
+        """Fail a Run and close it: closure writes the Outcome of whatever is open in it (spec 6.3, 9.7)."""
+        job = self._job
         stores, owner = job.stores, job.owners.run_owner
         commands = RunCommands(stores.runtime, stores.artifacts, owner, now)
-        named = IntentId(intent.id)
-        commands.fail_run(intent.run_id, failure.cause, failure.detail, intent_id=named, executed_actor=answered)
+        commands.fail_run(run_id, cause, detail, intent_id=intent_id, executed_actor=executed_actor)
         ports = ClosurePorts(
             ledger=stores.ledger, runtime=stores.runtime, artifacts=stores.artifacts, owner=owner, spine=job.spine
         )
         with suppress(StaleError):  # what waits is closed by `vrm recover`, with which the next round begins
-            RunClosure(ports).close(intent.run_id)
+            RunClosure(ports).close(run_id)
 
     def keep_answers(self, answers: Sequence[tuple[DecisionIntent, PlannerAnswer, Source]]) -> None:
         """Publish what each actor answered, before anything is executed."""

@@ -18,10 +18,11 @@ from memory.recall.context import Recall
 from policies.acting import ActorFailure, malformed
 from policies.instruction import actor_instruction
 from policies.legacy_lessons import plan_with_lessons
-from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, change_of, plan
+from policies.planner import PlannerAnswer, PlannerPolicy, PlannerQuestion, plan
 from policies.preflight import answer_faults, rejection, violations
 from records.appends import Proposal
 from records.canonical import canonical_bytes
+from records.control import ControlCause
 from records.decisions import BlockedProposal, DecisionIntent, RecallContext, RecallRequest
 from records.envelopes import PlannerEnvelope
 from records.errors import ErasedError
@@ -32,6 +33,7 @@ from records.legacy_recall import LegacyRecall
 from records.outcomes import RecallOutcome, TerminalReason
 from records.states import Machine
 from records.values import RecallRequirement
+from vrm.mainjob.answered import LEADER_FAILED, Kept, given_up, kept_answer, kept_of
 from vrm.mainjob.deciding import Decisions, proposal_of
 from vrm.mainjob.experiments import Experiments, Verified
 from vrm.mainjob.job import Job, require
@@ -109,13 +111,23 @@ class HeldOut:
     def carry(self, states: Sequence[TrialState], waves: int, step: str) -> None:
         """Carry arms from their baselines through so many decisions each, and close their Runs."""
         with self._job.step(step, len(states) * (waves + 1)) as advance:
-            self._admit(states)
-            self._start(states)
+            self._leave_out(states)
+            going = [state for state in states if state.failed is None]
+            self._admit(going)
+            self._start(going)
             advance(len(states))
             for index in range(waves):
                 self._wave(states, index)
                 advance(len(states))
             self._close(states)
+
+    def _leave_out(self, states: Sequence[TrialState]) -> None:
+        """Let those stay failed whose actors failed before a job that goes on; the others are not stopped by them."""
+        found = given_up(self._job.stores.runtime, self._job.stores.artifacts, states)
+        for state in states:
+            state.failed = found.get(state.run_id)
+        for state in states:
+            self._without_leader(state)
 
     def _admit(self, states: Sequence[TrialState]) -> None:
         """Publish the arm assignment, admit the Runs that hold its digest, and begin their Activities."""
@@ -140,8 +152,13 @@ class HeldOut:
         sources = self._sources(states, intents)
         asked = [each for each in zip(states, intents, sources, strict=True) if _reaches_actor(each[0], each[2])]
         self._decisions.give([(intent, source) for _, intent, source in asked])
-        every = [self._decided(*each, index) for each in zip(states, intents, sources, strict=True)]
-        pending = self._without_failed(every)
+        # the planner says the same again at no cost, so only of another actor is it read what it said
+        kept = {} if self._actor is plan else kept_of(self._job.stores, self._job.namespace, intents)
+        pending = []
+        for state, intent, source in zip(states, intents, sources, strict=True):
+            if not self._without_leader(state):
+                said = self._decided(state, intent, source, index, kept.get(intent.id))
+                pending += [said] if self._goes_on(said) else []
         answers = [(each.intent, each.answer, each.source) for each in pending if each.answer is not None]
         self._decisions.keep_answers(answers)
         executed = self._execute(pending, index)
@@ -238,24 +255,47 @@ class HeldOut:
         attempt = (1, 1) if subject is None else (subject.generation, subject.fence)
         return proposal_of(intent, Transition.APPEND_CONTEXT, Authority.NORMAL, (context,), attempt)
 
-    def _without_failed(self, asked: Sequence[Pending]) -> list[Pending]:
-        """Fail the Runs whose actors gave no decision, and return the decisions of the others.
+    def _goes_on(self, asked: Pending) -> bool:
+        """Fail the Run of an actor that gave no decision, before another one is asked; tell whether there is one.
 
         The pair of such a Run stays in the comparison, with what was in effect before: it is never asked again until
         it pleases (spec 9.7, 15).
         """
-        for item in asked:
-            if item.failed is not None:
-                self._decisions.fail(item.intent, item.source, item.failed)
-                self._job.leasing.let_go([item.state.activity_id])
-                item.state.failed = item.failed.cause
-                told = f"{item.intent.run_id} failed: {item.failed.cause}, {item.failed.detail}"
-                self._job.console.print(told, markup=False, soft_wrap=True)
-        return [item for item in asked if item.failed is None]
+        state, failed = asked.state, asked.failed
+        if failed is None:
+            return True
+        self._decisions.fail(asked.intent, asked.source, failed)
+        self._left(state, failed.cause, failed.detail)
+        return False
 
-    def _decided(self, state: TrialState, intent: DecisionIntent, source: Source, index: int) -> Pending:
-        """Ask the actor, and check what it answers; nothing of an answer that is malformed is a decision."""
-        answer = self._plan(state, source, index)
+    def _without_leader(self, state: TrialState) -> bool:
+        """Tell whether a shadow has lost its leader, and end its Run with the leader's: there is nothing to follow."""
+        if state.leader is None or state.leader.failed is None:
+            return False
+        if state.failed is None:
+            self._decisions.end(state.run_id, ControlCause.CONTRACT, LEADER_FAILED)
+            self._left(state, ControlCause.CONTRACT, LEADER_FAILED)
+        return True
+
+    def _left(self, state: TrialState, cause: ControlCause, detail: str) -> None:
+        self._job.leasing.let_go([state.activity_id])
+        state.failed = cause
+        told = f"{state.run_id} failed: {cause}, {detail}"
+        self._job.console.print(told, markup=False, soft_wrap=True)
+
+    def _decided(
+        self,
+        state: TrialState,
+        intent: DecisionIntent,
+        source: Source,
+        index: int,
+        kept: Kept | None = None,
+    ) -> Pending:
+        """Ask the actor, and check what it answers; nothing of an answer that is malformed is a decision.
+
+        With `kept` the decision has its outcome, and what was answered is read there: nobody is asked again.
+        """
+        answer = self._plan(state, source, index, None if kept is None else kept.envelope)
         if answer is None:
             return Pending(state=state, intent=intent, source=source, answer=None)
         cards = source.items if isinstance(source, RecallContext) else ()
@@ -270,9 +310,12 @@ class HeldOut:
         if found:
             told = f"{intent.id}: not executed, {', '.join(found)}"
             self._job.console.print(told, markup=False, soft_wrap=True)
-        return Pending(state=state, intent=intent, source=source, answer=answer, rejected=rejection(found))
+        rejected = rejection(found) if kept is None else kept.rejected
+        return Pending(state=state, intent=intent, source=source, answer=answer, rejected=rejected)
 
-    def _plan(self, state: TrialState, source: Source, index: int) -> PlannerAnswer | ActorFailure | None:
+    def _plan(
+        self, state: TrialState, source: Source, index: int, kept: PlannerEnvelope | None
+    ) -> PlannerAnswer | ActorFailure | None:
         """Ask the actor; what is blocked or only shadowed reaches none (spec 9.7, 18)."""
         if not _reaches_actor(state, source):
             return None
@@ -286,8 +329,9 @@ class HeldOut:
             view=self._maker.view,
             section_digest=source.rendered_digest if isinstance(source, RecallContext) else None,
         )
-        if isinstance(source, ErasedLessons):
-            return _kept_answer(question, source.envelope)
+        kept = source.envelope if isinstance(source, ErasedLessons) else kept
+        if kept is not None:
+            return kept_answer(question, kept)
         if isinstance(source, LegacyRecall):
             return plan_with_lessons(question, source.items, self._maker.planner)
         if self._actor is not plan:  # it may take its time
@@ -345,13 +389,6 @@ class HeldOut:
             if len(closed) == len(intents) and not self._job.campaigns.without_receipt(state.run_id):
                 commands.append(completion(state.run_id, self._job.leasing.held(state.activity_id)))
         self._job.apply(commands)
-
-
-def _kept_answer(question: PlannerQuestion, envelope: PlannerEnvelope) -> PlannerAnswer:
-    """Return the answer that an envelope keeps, for a decision whose lessons are gone."""
-    action = envelope.proposal
-    change = None if action is None else change_of(question, action)
-    return PlannerAnswer(change=change, action=action, dispositions=envelope.dispositions, steered=envelope.steered)
 
 
 def _reaches_actor(state: TrialState, source: Source) -> bool:

@@ -19,9 +19,11 @@ from records.governance import Mode
 from records.ids import RecallInputId, RunId
 from records.runtime import RunBody
 from records.states import Machine, Phase
+from store.artifacts import ArtifactStore
 from store.runtime.port import RuntimeReader
 from vrm.domain import CATALOG
 from vrm.mainjob import published, steps
+from vrm.mainjob.answered import given_up
 from vrm.mainjob.begun import begun_otherwise, require_own
 from vrm.mainjob.experiments import Experiments
 from vrm.mainjob.heldout import HeldOut
@@ -56,17 +58,19 @@ class Done:
 
 def next_round(
     runtime: RuntimeReader,
+    artifacts: ArtifactStore,
     namespace: str,
     size: Size,
     modes: tuple[Mode, ...] = DECISION_MEMORY,
-    frozen_input: FrozenInput | None = None,
     *,
+    frozen_input: FrozenInput | None = None,
     actor: str | None = None,
 ) -> Round:
     """Return the first round that is not finished: an interrupted one goes on, a finished one is followed by the next.
 
     A round is finished when its sweep and all of its trials are, or when one of them was cancelled or failed: without
-    it the round has no end. The Runtime alone says so. A number that a round of other modes has begun is passed over,
+    it the round has no end. A trial whose actor gave no decision is over and stops no other one. The Runtime says so,
+    and the events that it names. A number that a round of other modes has begun is passed over,
     so that no two rounds have the same seeds; so is one that was begun with another specification, once nothing of it
     is under way. While something is, it is this round that is returned, and `run_round` says what to do.
 
@@ -82,7 +86,7 @@ def next_round(
         found = Round(
             namespace=namespace, number=number, size=size, modes=modes, frozen_input=frozen_input, actor=actor
         )
-        if not (_is_finished(runtime, found) or _is_taken(runtime, found)):
+        if not (_is_finished(runtime, artifacts, found) or _is_taken(runtime, found)):
             return found
         number += 1
 
@@ -155,12 +159,14 @@ def recover(job: Job) -> int:
     return len(swept["authorizations"].resumed)
 
 
-def _is_finished(runtime: RuntimeReader, round_: Round) -> bool:
+def _is_finished(runtime: RuntimeReader, artifacts: ArtifactStore, round_: Round) -> bool:
     if not round_.rules.records:
         return False
-    bodies = _bodies(round_, load_catalog(CATALOG))
+    catalog = load_catalog(CATALOG)
+    bodies = _bodies(round_, catalog)
     runs = runtime.subjects(Machine.RUN, [str(body.id) for body in bodies])
-    phases = [run.phase for run in runs.values()]
+    left = given_up(runtime, artifacts, new_trials(round_, held_out_tasks(round_.size), catalog))
+    phases = [run.phase for run in runs.values() if run.id not in left]
     stopped = any(phase not in {Phase.RUNNING, Phase.PAUSED, Phase.COMPLETED} for phase in phases)
     done = all(phase is Phase.COMPLETED for phase in phases)
     return stopped or (done and (len(runs) == len(bodies) or bool(begun_otherwise(bodies, runs))))
