@@ -121,7 +121,7 @@ class TestClosedTable:
     def test_the_issuer_grants_no_other_pair(self, house: House) -> None:
         view, intent = house.intent()
         pairs = list(illegal_pairs())
-        assert len(pairs) == len(Transition) * len(Authority) - 22
+        assert len(pairs) == len(Transition) * len(Authority) - 27
         for transition, authority in pairs:
             asked = house.proposal(intent, (view, intent), transition=transition, authority=authority)
             assert isinstance(house.grant(asked), InvalidInputError), (transition, authority)

@@ -33,8 +33,8 @@ from tests.support.stores import evidence_append
 from tests.support.trials import NOW, digest, make_evidence
 
 SAMPLES: Final = every_sample() | every_variant()
-SIGNED: Final = {"exit_code", "value"}
-"""What may be negative: an exit code, a term of a score."""
+SIGNED: Final = {"exit_code", "value", "shadow_value"}
+"""What may be negative: an exit code, a term of a score, what the shadow policy recommends by."""
 _LONGEST: Final = 1_500
 
 

@@ -125,7 +125,7 @@ def test_a_node_remembers_and_reruns_under_its_own_name(stack: Stack, trees: Pat
     log = trees / "run_0" / "node_scaled" / "run.log"
     arguments = (
         "lineage", "add", "observation", "Scaling helps.", *root, "--artifact", f"run.log={digest_of(log)}",
-        "--artifact", "trial.json", "--role", "log", "--metric", "seconds=0.5", "--unit", "s", "--direction",
+        "--artifact", "trial.json", "--metric", "seconds=0.5", "--unit", "s", "--direction",
         "minimize", "--confidence", "0.8", "--node", "run_0/node_scaled",
     )  # fmt: skip
     first = told(stack, *arguments, env=own)

@@ -30,6 +30,7 @@ def test_which_kinds_have_variants() -> None:
         "distillation-commit-conflict": "reason",
         "distillation-receipt": "disposition",
         "knowledge-candidate": "record_kind",
+        "lineage-entry": "entry_kind",
         "memory-record": "record_kind",
         "memory-retention-tombstone": "retraction",
         "retention-erasure-intent": "retraction",

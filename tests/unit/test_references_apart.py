@@ -106,7 +106,7 @@ def test_a_reference_context_stands_beside_ideation_and_writing_alone(point: Dec
 
 
 def test_the_policy_is_frozen_with_its_version() -> None:
-    assert reference_policy().identity.digest == "1d1213f0f9e43e9aaa2d5e486d7dbcf60318a0f8f9302f883cef60e45d69d20a"
+    assert reference_policy().identity.digest == "200ce8d9e32b156e2d6abdbd8a8e6c48c357926c530850497320157b51e1df2f"
     assert reference_policy().rendering.tokenizer == retrieval_policy().rendering.tokenizer
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vrm.cli.connection import Connection, OpenStores
 
 app = typer.Typer(
-    help="Write and read what the nodes of a search tree remember; never evidence.",
+    help="What nodes of a search remember: write and read it.",
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
