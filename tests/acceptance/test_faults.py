@@ -15,7 +15,7 @@ from tests.acceptance.conftest import Product, new_product
 from vrm.home import Home
 from vrm.mainjob.plan import SMALL, development_tasks, held_out_tasks
 
-LIMIT_SECONDS = 240.0
+LIMIT_SECONDS = 600.0
 FITS = len(development_tasks(SMALL)) * (1 + len(SMALL.contrasts or ()))
 TRIALS = len(held_out_tasks(SMALL)) * 2
 

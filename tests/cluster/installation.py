@@ -39,7 +39,7 @@ from tests.support.samples import Common, make_event, run_of
 from tests.support.stores import Addresses, evidence_append, fresh_database, fresh_namespace
 from tests.support.trials import make_contract
 
-LIMIT_SECONDS = 90.0
+LIMIT_SECONDS = 240.0
 COORDINATOR = "commit-coordinator/0"
 
 

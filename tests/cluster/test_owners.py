@@ -62,7 +62,7 @@ class TestNames:
             [sys.executable, "-c", program],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
             cwd=ROOT,
             env=os.environ | {"VRM_HOME": str(session_home.root), "PYTHONPATH": str(ROOT)},

@@ -205,7 +205,7 @@ def test_replicas_answer_in_order_with_the_bytes_of_one_process(library: Library
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        capture_output=True, text=True, timeout=120, check=False, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=300, check=False, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answers = library.place.owners.retrievers.propose(library.asked)
