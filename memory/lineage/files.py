@@ -1,8 +1,8 @@
 """Files below a folder, read without ever leaving it (reference.md 2.5(6)).
 
 Rules kept here: a path is followed part by part from the folder, each part opened without following a link, so that
-neither a link nor a folder that is exchanged meanwhile leads out; only regular files are read; what cannot be read is a
-typed fault, and a file that is not there is none.
+neither a link nor a folder that is exchanged meanwhile leads out; only regular files are read, and none that changes
+meanwhile gives a digest; what cannot be read is a typed fault, and a file that is not there is none.
 """
 
 from __future__ import annotations
@@ -66,11 +66,15 @@ def hash_below(folder: Path, path: str, inside: tuple[str, ...] = ()) -> Hashed:
     source = _opened(folder, path, inside)
     try:
         with os.fdopen(source, "rb") as stream:
+            before = os.fstat(source)
             while part := stream.read(_CHUNK):
                 digest.update(part)
                 size += len(part)
+            after = os.fstat(source)
     except OSError as error:
         raise UnreadableFileError(FileFault.UNREADABLE, path) from error
+    if (size, before.st_mtime_ns, before.st_ctime_ns) != (after.st_size, after.st_mtime_ns, after.st_ctime_ns):
+        raise UnreadableFileError(FileFault.UNREADABLE, f"{path}: it changes while it is read")
     return Hashed(digest.hexdigest(), size)
 
 

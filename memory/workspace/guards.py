@@ -16,16 +16,13 @@ from itertools import chain
 
 from memory.guard_rules import Rules, first_broken, held, of, precondition, rejected
 from memory.workspace.board import board_of, heads_of
-from memory.workspace.steps import steps_of
+from memory.workspace.steps import receipt_rules, steps_of
 from memory.workspace.together import Moved, against, between, one_content
 from policies.workspace.arrows import ClaimHead, advance
 from policies.workspace.lifecycle import HeldClaim
-from policies.workspace.reward import reward
-from policies.workspace.shadow import ShadowPolicy, shadow_policy
 from records.appends import Append
 from records.claim_traces import ClaimReceipt, ClaimTrace, TraceReason
-from records.errors import IllegalTransitionError, IntegrityError, InvalidInputError
-from records.values import PolicyIdentity
+from records.errors import IllegalTransitionError, IntegrityError
 from records.workspace import ClaimEvent, ClaimState, WorkspaceClaim
 from store.ledger.port import LedgerReader, Refusal
 
@@ -99,23 +96,8 @@ def _receipts(reader: LedgerReader, append: Append) -> Rules:
         if trace is None:
             yield False, "the trace is not in the Ledger"
             return
-        yield receipt.task_id == trace.task_id, "the receipt is of another task than its trace"
-        yield receipt.selected == trace.selected, "the receipt does not name what its trace showed"
-        yield receipt.shadow == trace.shadow, "the receipt names another shadow version than its trace"
-        policy = _shadow(receipt.policy)
-        if policy is None:
-            yield False, "the reward is by a policy that this program does not have"
-            return
-        yield receipt.reward == reward(receipt.outcome, policy.reward), "the reward is not that of the outcome"
+        yield from receipt_rules(receipt, trace)
         same = {"trace_id": str(receipt.trace_id), "trial_id": receipt.trial_id}
         others = reader.find(ClaimReceipt.kind.noun, append.namespace, **same)
         only = all(each.id == str(receipt.id) for each in others)
         yield only, "the trial of this trace has another receipt already; an outcome counts once"
-
-
-def _shadow(identity: PolicyIdentity) -> ShadowPolicy | None:
-    try:
-        found = shadow_policy(identity.version)
-    except InvalidInputError:
-        return None
-    return found if found.identity == identity else None

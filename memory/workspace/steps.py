@@ -1,4 +1,4 @@
-"""What one event of a claim must keep to, given the claim and where it stood (spec 004).
+"""What one event of a claim must keep to, given the claim and where it stood, and a receipt given its trace (spec 004).
 
 Rules kept here: the guards ask it of what is appended, and the integrity check of what is stored, so that neither lets
 through what the other refuses. What concerns several claims at once is asked in `memory.workspace.together`.
@@ -13,6 +13,9 @@ from memory.guard_rules import Rules
 from policies.workspace.arrows import ClaimHead
 from policies.workspace.lifecycle import apart, independent, lacks_of, new_evidence
 from policies.workspace.policy import WorkspacePolicy, workspace_policy
+from policies.workspace.reward import reward
+from policies.workspace.shadow import ShadowPolicy, shadow_policy
+from records.claim_traces import ClaimReceipt, ClaimTrace
 from records.errors import InvalidInputError
 from records.values import PolicyIdentity
 from records.workspace import ClaimEvent, ClaimReason, ClaimSource, EvidenceEvent, WorkspaceClaim
@@ -56,6 +59,26 @@ def steps_of(event: ClaimEvent, claim: WorkspaceClaim, head: ClaimHead | None) -
     yield known, "a finding is about a predicate that the claim does not have"
     telling = all(each.outcome in policy.stale_on for each in event.findings)
     yield telling, "a finding tells nothing about the world, so it marks nothing stale"
+
+
+def receipt_rules(receipt: ClaimReceipt, trace: ClaimTrace) -> Rules:
+    """Say what a receipt must repeat of its trace, and that its reward follows from its outcome."""
+    yield receipt.task_id == trace.task_id, "the receipt is of another task than its trace"
+    yield receipt.selected == trace.selected, "the receipt does not name what its trace showed"
+    yield receipt.shadow == trace.shadow, "the receipt names another shadow version than its trace"
+    policy = _shadow(receipt.policy)
+    if policy is None:
+        yield False, "the reward is by a policy that this program does not have"
+        return
+    yield receipt.reward == reward(receipt.outcome, policy.reward), "the reward is not that of the outcome"
+
+
+def _shadow(identity: PolicyIdentity) -> ShadowPolicy | None:
+    try:
+        found = shadow_policy(identity.version)
+    except InvalidInputError:
+        return None
+    return found if found.identity == identity else None
 
 
 def _is_consistent(had: Iterable[EvidenceEvent], brought: Iterable[EvidenceEvent]) -> bool:

@@ -27,7 +27,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -153,11 +153,25 @@ def fold(events: Iterable[ClaimEvent]) -> dict[str, ClaimHead]:
     return {claim: _folded(claim, chain) for claim, chain in chains.items()}
 
 
-def _folded(claim: str, chain: dict[str, ClaimEvent]) -> ClaimHead:
+def walk(chain: Mapping[str, ClaimEvent]) -> Iterator[tuple[ClaimHead | None, ClaimEvent, ClaimHead]]:
+    """Yield the events of one claim from GENESIS on, each with where the claim stood before it and after.
+
+    Args:
+        chain: the events by what they consume; those that do not follow from GENESIS are not reached.
+
+    Raises:
+        IllegalTransitionError: an event has no arrow.
+        IntegrityError: an event is of another claim.
+    """
     head: ClaimHead | None = None
-    left = dict(chain)
-    while (event := left.pop(GENESIS if head is None else head.event_id, None)) is not None:
-        head = advance(head, event)
-    if head is None or left:
-        raise IntegrityError("claim events", claim, f"{len(left)} of {len(chain)} do not follow from GENESIS.")
-    return head
+    while (event := chain.get(GENESIS if head is None else head.event_id)) is not None:
+        before, head = head, advance(head, event)
+        yield before, event, head
+
+
+def _folded(claim: str, chain: Mapping[str, ClaimEvent]) -> ClaimHead:
+    heads = [after for _, _, after in walk(chain)]
+    if not heads or len(heads) < len(chain):
+        left = len(chain) - len(heads)
+        raise IntegrityError("claim events", claim, f"{left} of {len(chain)} do not follow from GENESIS.")
+    return heads[-1]

@@ -272,17 +272,23 @@ def test_the_integrity_check_finds_what_a_guard_would_have_refused() -> None:
     true = make_receipt(trace)
     fields = {name: getattr(true, name) for name in ClaimReceipt.model_fields}
     receipt = ClaimReceipt.build(**(fields | {"task_id": "task-9"}))
+    praised = ClaimReceipt.build(**(fields | {"trial_id": "another", "reward": "0.25"}))
     still = make_claim("Nobody ever moved this claim", namespace=writer.namespace)
     skipped = make_claim_event(claim, ClaimReason.PROMOTED, expected_prior=start.id, state=ClaimState.DURABLE)
+    poor = make_claim("One look was enough to be sure", namespace=writer.namespace)
+    first = make_claim_event(poor)
+    raised = make_claim_event(poor, ClaimReason.PROMOTED, expected_prior=first.id, state=ClaimState.DURABLE)
     forged = [
         Append.direct(Transition.APPEND_CLAIMS, "one", (young, start)),
         Append.direct(Transition.TRACE_CLAIMS, "two", (bad,)),
         Append.direct(Transition.RECEIPT_CLAIMS, "three", (receipt,)),
         Append.direct(Transition.APPEND_CLAIMS, "four", (skipped,)),
         Append.direct(Transition.APPEND_CLAIMS, "five", (still,)),
+        Append.direct(Transition.RECEIPT_CLAIMS, "six", (praised,)),
+        Append.direct(Transition.APPEND_CLAIMS, "seven", (poor, first, raised)),
     ]  # fmt: skip
     for each in writer.commit(*forged, guard=lambda _r, _a: None):
         expect(AppendReceipt, each)
     with writer.store.reading() as reader:
         found = [each for each in fsck(reader, None, None).violations if each.code is Code.CLAIM_MISMATCH]
-    assert {each.record for each in found} == {bad.id, receipt.id, claim.id, still.id}
+    assert {each.record for each in found} == {bad.id, receipt.id, claim.id, still.id, praised.id, raised.id}

@@ -282,3 +282,22 @@ def test_reading_below_a_folder_says_why_it_cannot(tmp_path: Path) -> None:
         with pytest.raises(UnreadableFileError) as refused:
             hash_below(tmp_path, path)
         assert refused.value.fault is fault
+
+
+def test_a_file_that_changes_while_it_is_hashed_has_no_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of one content and half of another is the digest of neither."""
+    (tmp_path / "log").write_bytes(b"first")
+    real = os.fstat
+    looked: list[os.stat_result] = []
+
+    def meanwhile(descriptor: int) -> os.stat_result:
+        found = real(descriptor)
+        if len(looked) == 1:  # it was opened and looked at, and somebody writes on before it is read
+            with (tmp_path / "log").open("ab") as longer:
+                longer.write(b" and second")
+        looked.append(found)
+        return found
+
+    monkeypatch.setattr("memory.lineage.files.os.fstat", meanwhile)
+    with pytest.raises(UnreadableFileError, match="changes"):
+        hash_below(tmp_path, "log")
