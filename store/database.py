@@ -42,14 +42,22 @@ _KNOWS_TRANSACTION_LIMIT: Final = 170000
 
 
 def connect(dsn: str, holder: str, settings: str = SETTINGS) -> Connection:
-    """Open a connection in autocommit mode.
+    """Open a connection in autocommit mode, on which only `store.pipeline` prepares statements.
+
+    The driver would prepare what it is given six times, and at each rollback after that drop every prepared statement
+    of the connection, those of a pipeline with its own.
 
     Raises:
         UnavailableError: the server cannot be reached, or refuses.
     """
     with translated("postgres"):
         return psycopg.connect(
-            dsn, autocommit=True, connect_timeout=10, application_name=f"vrm {holder} {os.getpid()}", options=settings
+            dsn,
+            autocommit=True,
+            prepare_threshold=None,
+            connect_timeout=10,
+            application_name=f"vrm {holder} {os.getpid()}",
+            options=settings,
         )
 
 

@@ -33,10 +33,12 @@ class Pipeline:
     """The pipeline of one connection; statements stay prepared as long as the connection lives."""
 
     def __init__(self, connection: Connection, subject: str = "ledger") -> None:
-        """Send through `connection`, which nobody else uses meanwhile; errors are about `subject`."""
+        """Send through `connection`, of `store.database.connect`, which nobody else uses meanwhile.
+
+        Errors are about `subject`.
+        """
         self.connection = connection
         self._subject = subject
-        connection.prepare_threshold = None  # what the driver prepares by itself it drops with everything else's
         self._names: dict[str, bytes] = {}
         self._unproven: list[str] = []  # prepared since the last drain; a refusal may have kept the server from it
         self._waiting = 0  # results to come

@@ -11,7 +11,7 @@ import pytest
 from psycopg import sql
 
 from records.appends import AppendReceipt
-from records.errors import FencedError, IntegrityError, UnavailableError
+from records.errors import FencedError, IdentityConflictError, IntegrityError, UnavailableError
 from store.database import connect, translated
 from store.install import check, install
 from store.ledger.port import LedgerReader
@@ -186,6 +186,18 @@ class TestOwners:
         pid = backend(store)
         second = store.claim("twice", "test")
         assert (second.number, backend(store)) == (first.number + 1, pid)
+
+    def test_many_claims_before_the_first_append_do_not_spoil_the_appends_after_a_refusal(
+        self, store: PostgresLedger
+    ) -> None:
+        """The driver sees the statements of a claim often, and every refusal is rolled back."""
+        writer = [Writer.claim(store) for _ in range(8)][-1]
+        for number in range(3):
+            good = evidence_append(make_evidence(writer.namespace, seed=number), f"good-{number}")
+            alone = evidence_append(make_evidence(writer.namespace, seed=10 + number)[-1:], f"bad-{number}")
+            receipt, refusal = writer.commit(good, alone)
+            assert isinstance(receipt, AppendReceipt)
+            assert isinstance(refusal, IdentityConflictError)  # of an Experience with no Attempt
 
     def test_owner_is_recorded_with_its_backend(self, pg: Writer, store: PostgresLedger) -> None:
         statement = (

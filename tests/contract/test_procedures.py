@@ -40,9 +40,12 @@ pytestmark = pytest.mark.parametrize(
 )
 
 
-def study(stack: Stack, key: str, scores: Scores) -> None:
+LATER = "2025-03-02T12:00:00.000000Z"
+
+
+def study(stack: Stack, key: str, scores: Scores, **fields: Any) -> None:
     """Run a study of trajectories, and carry it to knowledge."""
-    trials = chains(scores, namespace=stack.namespace, run_id=stack.body(key).id)
+    trials = chains(scores, namespace=stack.namespace, run_id=stack.body(key).id, **fields)
     assert not stack.study(key, trials)
 
 
@@ -131,10 +134,13 @@ class TestNewEvidence:
     def test_vrm_w06_the_same_trajectories_again_add_nothing(self, stack: Stack) -> None:
         study(stack, "first", GOOD)
         before = procedures(stack)
-        study(stack, "second", GOOD)
+        first = {each.id for each in stack.load("experience")}
+        study(stack, "second", GOOD, times=(LATER, LATER, LATER))  # of what shows the same the earliest counts
         assert procedures(stack) == before
-        outcomes = [each.outcome for each in stack.load("distillation-work-disposition")]
-        assert outcomes.count(WorkOutcome.NO_CANDIDATE) >= len(GOOD)
+        again = {each.id for each in stack.load("distillation-work-item") if each.experience_id not in first}
+        found = [each for each in stack.load("distillation-work-disposition") if each.work_item_id in again]
+        assert len(found) == len(again) == sum(map(len, GOOD.values()))
+        assert {each.outcome for each in found} == {WorkOutcome.NO_CANDIDATE}
         require_clean(stack)
 
     def test_every_step_again_changes_nothing(self, stack: Stack) -> None:
