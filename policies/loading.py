@@ -44,6 +44,10 @@ class Policy(PolicyPart):
     policy_id: Name
     version: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*$")]
 
+    def __hash__(self) -> int:
+        """Follow from the identity, so that a policy is as cheap a key as a text, however much it declares."""
+        return hash(self.identity.digest)
+
     @once
     def identity(self) -> PolicyIdentity:
         """Name, version and digest of the canonical content."""

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 from policies.episodes import Episode
@@ -53,6 +54,13 @@ STEPS: Final = 1000
 
 _KEPT: Final = 4096
 """Exact values that are kept: every decision meets the same rules, and exact arithmetic is slow."""
+
+_WEIGHED: Final = ("applicability", "relevance", "gain", "downside", "grade", "support", "counter")
+"""The features that make up the total, each with its weight in the profile."""
+_GAIN: Final = _WEIGHED.index("gain")
+
+_SCOPE: Final = tuple(MemoryScope.model_fields)
+_of_scope: Final = attrgetter(*_SCOPE)
 
 GRADE_STEPS: Final = {Grade.CONTESTED: 0, Grade.SINGLE: 1, Grade.REPLICATED: 2, Grade.STRONG: 3}
 """The grades as steps, weakest first."""
@@ -83,11 +91,22 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """A candidate with its features, by name, and total."""
+    """A candidate with the features that are weighed, in the order of `_WEIGHED`, and their total."""
 
     candidate: Candidate
     total: int
-    features: Mapping[str, int]
+    weighed: tuple[int, ...]
+
+    @property
+    def features(self) -> dict[str, int]:
+        """Every feature by its name: those that are weighed, and the place in each list that found it."""
+        places = {f"{source}_rank": place for source, place in self.candidate.ranks}
+        return dict(zip(_WEIGHED, self.weighed, strict=True)) | places
+
+    @property
+    def gain(self) -> int:
+        """The gain, in steps."""
+        return self.weighed[_GAIN]
 
     @property
     def record(self) -> Source:
@@ -111,7 +130,7 @@ class Ranking:
 
 def constrained_fields(scope: MemoryScope) -> int:
     """Return how many fields a scope constrains."""
-    return sum(getattr(scope, name) is not None for name in MemoryScope.model_fields)
+    return len(_SCOPE) - _of_scope(scope).count(None)
 
 
 def advised_gain(effect: EffectEstimate, action: ActionKind) -> Fraction:
@@ -173,7 +192,7 @@ THRESHOLD_REASONS: Final = frozenset({"below_min_gain", "below_min_grade", "belo
 
 def _against(item: Scored, chosen: list[Scored], profile: RetrievalProfile, limit: int) -> Iterator[str]:
     thresholds, record, kind = profile.thresholds, item.record, kind_of(item.record)
-    if item.candidate.advises and item.features["gain"] < thresholds.min_gain:
+    if item.candidate.advises and item.gain < thresholds.min_gain:
         yield "below_min_gain"
     if not isinstance(record, Episode) and GRADE_STEPS[record.strength.grade] < GRADE_STEPS[thresholds.min_grade]:
         yield "below_min_grade"
@@ -196,28 +215,26 @@ def _score(candidate: Candidate, profile: RetrievalProfile, margin: str) -> Scor
     advised = record if candidate.advises and isinstance(record, MemoryRecord) else None
     gain, downside = (0, 0) if advised is None else _utility(advised, profile, margin)
     strength = None if isinstance(record, Episode) else record.strength
-    weighed = {
-        "applicability": (constrained_fields(record.scope), weights.applicability),
-        "relevance": (math.floor(STEPS * candidate.relevance), weights.relevance),
-        "gain": (gain, weights.gain),
-        "downside": (max(0, downside), -weights.downside),
-        "grade": (0 if strength is None else GRADE_STEPS[strength.grade], weights.grade),
-        "support": (0 if strength is None else min(strength.support_count, profile.support_cap), weights.support),
-        "counter": (0 if strength is None else counter_permille(strength), -weights.counter),
-    }
-    total = sum(value * weight for value, weight in weighed.values())
-    features = {name: value for name, (value, _) in weighed.items()}
-    features |= {f"{source}_rank": place for source, place in candidate.ranks}
-    return Scored(candidate=candidate, total=total, features=features)
+    weighed = (
+        (constrained_fields(record.scope), weights.applicability),
+        (math.floor(STEPS * candidate.relevance), weights.relevance),
+        (gain, weights.gain),
+        (max(0, downside), -weights.downside),
+        (0 if strength is None else GRADE_STEPS[strength.grade], weights.grade),
+        (0 if strength is None else min(strength.support_count, profile.support_cap), weights.support),
+        (0 if strength is None else counter_permille(strength), -weights.counter),
+    )
+    total = sum(value * weight for value, weight in weighed)
+    return Scored(candidate=candidate, total=total, weighed=tuple(value for value, _ in weighed))
 
 
 def _utility(record: MemoryRecord, profile: RetrievalProfile, margin: str) -> tuple[int, int]:
     """Return gain and downside of a rule, in steps."""
     sign, yardstick = _sign(record.effect, record.action), (margin, profile.smallest_margin, profile.gain_cap)
-    gain = _beyond(_gain(sign, record.effect.mean_delta), *yardstick)
+    gain = _gain_beyond(sign, record.effect.mean_delta, *yardstick)
     if record.action is ActionKind.AVOID and gain > 0:
         gain = gain * profile.avoid_share // STEPS
-    return gain, _beyond(_downside(sign, _ends(record.effect)), *yardstick)
+    return gain, _downside_beyond(sign, _ends(record.effect), *yardstick)
 
 
 def _sign(effect: EffectEstimate, action: ActionKind) -> int:
@@ -232,16 +249,23 @@ def _ends(effect: EffectEstimate) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=_KEPT)
+def _gain_beyond(sign: int, mean_delta: str, margin: str, smallest: str, cap: int) -> int:
+    return _beyond(_gain(sign, mean_delta), margin, smallest, cap)
+
+
+@lru_cache(maxsize=_KEPT)
+def _downside_beyond(sign: int, ends: tuple[str, str], margin: str, smallest: str, cap: int) -> int:
+    return _beyond(_downside(sign, ends), margin, smallest, cap)
+
+
 def _gain(sign: int, mean_delta: str) -> Fraction:
     return sign * Fraction(mean_delta)
 
 
-@lru_cache(maxsize=_KEPT)
 def _downside(sign: int, ends: tuple[str, str]) -> Fraction:
     return max(Fraction(0), -min(sign * Fraction(end) for end in ends))
 
 
-@lru_cache(maxsize=_KEPT)
 def _beyond(value: Fraction, margin: str, smallest: str, cap: int) -> int:
     """Return how far a value lies beyond the margin, in steps of the margin or of the smallest one."""
     unit = max(Fraction(margin), Fraction(smallest))

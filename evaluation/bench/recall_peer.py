@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evaluation.bench.measuring import Alternative, Ratio, significant, take_turns
 from evaluation.bench.recall_requests import Scene, SpreadEmbedder, asked_of
-from memory.recall.candidates import gather
+from memory.recall.candidates import find
 from memory.recall.document import document_text, query_text
 from memory.recall.memory_index import MemoryIndex
 from memory.recall.retriever import filter_question
@@ -59,7 +59,7 @@ def _compared(scene: Scene, peer: Connection, told: Callable[[int, int], None]) 
     def ours(at: int) -> None:
         intent, request = asked[at % _ASKED]
         filtered = hard_filter(index.columns, filter_question(intent, request, policy))
-        gather(index, filtered.rows, query_text(request), vectors[at % _ASKED], _LIMIT, policy.fusion)
+        find(index, filtered.rows, query_text(request), _LIMIT).gather(vectors[at % _ASKED], policy.fusion)
 
     def theirs(at: int) -> None:
         _, request = asked[at % _ASKED]

@@ -22,6 +22,7 @@ from memory.index.fusion import FusedHit
 from memory.recall.candidates import Gathered
 from memory.recall.context import Admitted, Recall, Searched
 from memory.recall.retriever import DecisionPointRetriever
+from memory.recall.sources import Sources
 from memory.snapshots import (
     KnowledgeSnapshotBuilder,
     RecallInputSnapshotBuilder,
@@ -199,8 +200,8 @@ class _Watched(DecisionPointRetriever):
         taken, self._gathered = self._gathered, None
         return taken
 
-    def _search(self, admitted: Admitted, vector_digest: str | None) -> Searched:
-        found = super()._search(admitted, vector_digest)
+    def _search(self, admitted: Admitted, sources: Sources, vector_digest: str | None) -> Searched:
+        found = super()._search(admitted, sources, vector_digest)
         self._gathered = found.lanes.get(SourceKind.SEMANTIC)
         return found
 

@@ -46,32 +46,52 @@ class Gathered:
         return hit.score / self.best
 
 
-def gather(  # noqa: PLR0917  # what a search is about, then how it is made
-    index: MemoryIndex,
-    rows: Rows,
-    query: str,
-    vector: NDArray[np.float32] | None,
-    limit: int,
-    fusion: Fusion | None = None,
-) -> Gathered:
-    """Return the candidates among `rows`.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is found without a vector, which may be on its way meanwhile.
+
+    Attributes:
+        index: the loaded index.
+        rows: the rows that passed the hard filters, ascending.
+        limit: longest list.
+        lists: the lexical and the structured list, by name.
+    """
+
+    index: MemoryIndex
+    rows: Rows
+    limit: int
+    lists: Mapping[str, Scored]
+
+    @property
+    def ids(self) -> list[str]:
+        """Return everything that is in a list, once."""
+        return list(dict.fromkeys(found for hits in self.lists.values() for found, _ in hits))
+
+    def gather(self, vector: NDArray[np.float32] | None, fusion: Fusion | None = None) -> Gathered:
+        """Return the candidates.
+
+        Args:
+            vector: the query vector, float32, shape (d,); None where the embedder failed.
+            fusion: what each list counts; None for reciprocal rank.
+        """
+        lists = dict(self.lists)
+        if vector is not None:
+            lists["semantic"] = scored(self.index.search.semantic(vector, self.rows, limit=self.limit))
+        hits = join(lists, fusion)
+        return Gathered(hits, _counts(self.rows, lists, len(hits)), _BEST if fusion is None else Fraction(1))
+
+
+def find(index: MemoryIndex, rows: Rows, query: str, limit: int) -> Found:
+    """Search by words and by structure.
 
     Args:
         index: the loaded index.
         rows: the rows that passed the hard filters, ascending.
         query: the words of the request.
-        vector: the query vector, float32, shape (d,); None where the embedder failed.
         limit: longest list.
-        fusion: what each list counts; None for reciprocal rank.
     """
-    lists: dict[str, Scored] = {
-        "lexical": scored(index.search.lexical(query, rows, limit=limit)),
-        "provenance": _structured(index, rows, limit),
-    }
-    if vector is not None:
-        lists["semantic"] = scored(index.search.semantic(vector, rows, limit=limit))
-    hits = join(lists, fusion)
-    return Gathered(hits, _counts(rows, lists, len(hits)), _BEST if fusion is None else Fraction(1))
+    lexical = scored(index.search.lexical(query, rows, limit=limit))
+    return Found(index, rows, limit, {"lexical": lexical, "provenance": _structured(index, rows, limit)})
 
 
 def join(lists: Mapping[str, Scored], fusion: Fusion | None) -> tuple[FusedHit, ...]:

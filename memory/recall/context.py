@@ -77,11 +77,14 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What filters and search found, by kind of source; whether any row was eligible, and the search whole."""
+    """What filters and search found, by kind of source; whether any row was eligible, and whether a list is missing.
+
+    `vector` is that of the query as it is kept, little-endian float32; None where there is none.
+    """
 
     lanes: Mapping[SourceKind, Gathered]
     refused: Mapping[SourceKind, tuple[ReasonCount, ...]]
-    vector_digest: str | None
+    vector: bytes | None
     eligible: bool
     degraded: bool
 
@@ -124,7 +127,7 @@ def compose_recall(
         intent_id=IntentId(admitted.intent.id),
         request_digest=admitted.request.canonical_digest,
         recall_input_id=RecallInputId(admitted.loaded.recall_input.id),
-        query_vector_digest=searched.vector_digest,
+        query_vector_digest=None if searched.vector is None else digest_bytes(searched.vector),
         retention=admitted.retention,
         status=_STATUS[reason],
         status_reason=reason.value,

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from memory.index.embedding import Embedder, require_semantic
 from memory.index.framing import Buffer
-from memory.recall.candidates import Gathered, gather
+from memory.recall.candidates import Gathered, find
 from memory.recall.context import Admitted, Recall, Searched, compose_recall
 from memory.recall.document import query_text
 from memory.recall.loaded import (
@@ -45,7 +45,7 @@ from memory.recall.loaded import (
     load_input,
     retention_check,
 )
-from memory.recall.sources import is_cited, read_sources
+from memory.recall.sources import Sources, is_cited
 from memory.recall.validation import (
     blocked,
     check_embedder,
@@ -62,7 +62,6 @@ from policies.hard_filters import FilterQuestion, hard_filter
 from policies.ranker import Candidate, Ranking, Source, rank
 from policies.rendering import RENDERERS
 from policies.retrieval_policy import Fallback, RequiredFilter, RetrievalPolicy, RetrievalProfile
-from records.canonical import digest_bytes
 from records.decisions import (
     BlockedEvidence,
     BlockedProposal,
@@ -196,14 +195,16 @@ class DecisionPointRetriever:
         admitted = self._admit(intent, request, loaded, policy, replay=vector_digest is not None)
         if not isinstance(admitted, Admitted):
             return blocked(intent, request, policy, loaded.recall_input, admitted)
-        searched = self._search(admitted, vector_digest)
-        sources = read_sources(self._ledger, admitted.loaded, searched.lanes)
-        if isinstance(sources, CorruptInputEvidence):
-            return blocked(intent, request, policy, loaded.recall_input, sources)
-        ranking = _rank(searched.lanes, sources, admitted)
+        sources = Sources(self._ledger, admitted.loaded)
+        searched = self._search(admitted, sources, vector_digest)
+        proved = sources.of(searched.lanes)
+        if isinstance(proved, CorruptInputEvidence):
+            return blocked(intent, request, policy, loaded.recall_input, proved)
+        ranking = _rank(searched.lanes, proved, admitted)
         recall = compose_recall(admitted, searched, ranking, count=self._tokenizer.count, now=now)
         if admitted.registered:
-            self._artifacts.publish(recall.rendered.encode())
+            vector = () if searched.vector is None else (searched.vector,)
+            self._artifacts.publish_many([*vector, recall.rendered.encode()])
         return recall
 
     def _pinned(self, recall_input: RecallInput | None) -> RetrievalPolicy:
@@ -251,22 +252,25 @@ class DecisionPointRetriever:
             return None if other is None else check_embedder(other, self._embedder.id)
         return None
 
-    def _search(self, admitted: Admitted, vector_digest: str | None) -> Searched:
-        """Carry out stages 4 and 5, for each kind of source that the profile may show."""
+    def _search(self, admitted: Admitted, sources: Sources, vector_digest: str | None) -> Searched:
+        """Carry out stages 4 and 5, for each kind of source that the profile may show.
+
+        The vector is waited for last: what words and structure find is searched and read while the model works.
+        """
         profile, text = admitted.profile, query_text(admitted.request)
         question = filter_question(admitted.intent, admitted.request, admitted.policy)
         indexes = {kind: index for kind, index in admitted.loaded.lanes.items() if kind in profile.kinds}
         filtered = {kind: hard_filter(index.columns, question) for kind, index in indexes.items()}
         eligible = any(each.rows.size for each in filtered.values())
-        vector = self._vector(text, profile, vector_digest) if eligible else None
-        gathered = {
-            kind: gather(index, filtered[kind].rows, text, vector, profile.candidate_limit, admitted.policy.fusion)
-            for kind, index in indexes.items()
+        found = {
+            kind: find(index, filtered[kind].rows, text, profile.candidate_limit) for kind, index in indexes.items()
         }
-        publish = self._artifacts.publish if admitted.registered else digest_bytes
-        digest = None if vector is None else publish(vector.astype("<f4").tobytes())
+        sources.read({kind: each.ids for kind, each in found.items()})
+        vector = self._vector(text, profile, vector_digest) if eligible else None
+        gathered = {kind: each.gather(vector, admitted.policy.fusion) for kind, each in found.items()}
+        data = None if vector is None else vector.astype("<f4").tobytes()
         refused = {kind: each.refused for kind, each in filtered.items()}
-        return Searched(gathered, refused, digest, eligible, eligible and vector is None)
+        return Searched(gathered, refused, data, eligible, eligible and vector is None)
 
     def _vector(self, text: str, profile: RetrievalProfile, digest: str | None) -> Vector | None:
         """Return the query vector, or None where the embedder failed and the profile allows it."""

@@ -14,7 +14,7 @@ from memory.distillation.view import read_view
 from memory.evidence import Trial
 from memory.guards import GUARDS
 from memory.index.embedding import HashEmbedder
-from memory.recall.candidates import gather
+from memory.recall.candidates import find
 from memory.recall.context import Recall
 from memory.recall.loaded import LoadedInput
 from memory.snapshots import (
@@ -352,7 +352,7 @@ class TestEpisodes:
         loaded = world.retriever().load(RecallInputId(source.id))
         assert isinstance(loaded, LoadedInput)
         rows = np.arange(3, dtype=np.int64)
-        assert [hit.id for hit in gather(loaded.lanes[SourceKind.EPISODIC], rows, "", None, 1).hits] == [last.id]
+        assert [hit.id for hit in find(loaded.lanes[SourceKind.EPISODIC], rows, "", 1).gather(None).hits] == [last.id]
         assert len(context(answer(world, source, decision=world.admit(intent(run_id=RUN)))).items) == 1
 
     def test_diagnosis_finds_the_same_failure_and_refuses_others(self, world: World) -> None:

@@ -6,16 +6,18 @@ end in another answer: it would end in `ForbiddenReadError`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from memory.guards import GUARDS
-from memory.index.embedding import HashEmbedder
+from memory.index.embedding import HashEmbedder, TextKind
 from memory.recall.context import Recall
 from memory.recall.loaded import UnusableInput
 from memory.recall.retriever import DecisionPointRetriever
@@ -115,13 +117,14 @@ class Scene:
     source: RecallInput
     watch: Watch = field(default_factory=Watch)
     denied: tuple[BlockedTarget, ...] = ()
+    embedder: HashEmbedder = field(default_factory=lambda: HashEmbedder(32))
 
     def retriever(self) -> DecisionPointRetriever:
         artifacts = WatchedArtifacts(str(self.world.folder / "artifacts"))
         artifacts.watch = self.watch
         ledger: Any = WatchedLedger(self.world.ledger, self.watch)
         return DecisionPointRetriever(
-            ledger, artifacts, HashEmbedder(32), Tokenizer(), retrieval_policy(),
+            ledger, artifacts, self.embedder, Tokenizer(), retrieval_policy(),
             denials=lambda _reader, _head: self.denied, test_index=True,
         )  # fmt: skip
 
@@ -218,6 +221,23 @@ def test_stages_1_to_6_are_read_in_their_order(scene: Scene) -> None:
     last_check = len(scene.watch.read) - 1 - scene.watch.read[::-1].index("retention")
     contents = [at for at, name in enumerate(scene.watch.read) if name in {"memory-record", "experience"}]
     assert last_check < min(contents)
+
+
+def test_what_words_and_structure_find_is_read_while_the_query_is_embedded(scene: Scene) -> None:
+    """The vector is waited for once everything is done that needs none, and each member is read once all the same."""
+
+    class Telling(HashEmbedder):
+        def embed(self, texts: Sequence[str], *, kind: TextKind = "passage") -> NDArray[np.float32]:
+            scene.watch.read.append("embedded")
+            return super().embed(texts, kind=kind)
+
+    scene.embedder = Telling(32)
+    point = DecisionPoint.EXPERIMENT_DESIGN
+    decision = scene.world.admit(intent(run_id=RUN, decision_point=point))
+    assert isinstance(scene.ask(decision, decision_point=point, situation=SITUATION, tools=TOOLS), Recall)
+    before, after = scene.watch.read[: (at := scene.watch.read.index("embedded"))], scene.watch.read[at + 1 :]
+    assert before.count("memory-record") == 2  # the rule and the procedure
+    assert not {"embedded", "memory-record", "experience"} & set(after)
 
 
 def test_stage_3_a_foreign_arm_blocks_before_any_member(scene: Scene) -> None:
