@@ -40,6 +40,9 @@ from records.values import ActionKind, DecisionPoint, Disposition, MemoryScope, 
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.int32]
 
+_FEW: Final = 3
+"""Up to so many values are compared with every row; of more it is looked up which they are."""
+
 UNCONSTRAINED: Final = -1
 """The code of a null field."""
 
@@ -100,7 +103,10 @@ class Column:
             return np.zeros(self.codes.size, dtype=np.bool_)
         if chosen[:-1].all() and not self.has_open:  # a field that is the same everywhere need not be read row by row
             return np.ones(self.codes.size, dtype=np.bool_)
-        return np.asarray(chosen[self.codes])
+        places = np.flatnonzero(chosen)
+        if places.size > _FEW:
+            return np.asarray(chosen[self.codes])
+        return np.asarray(np.logical_or.reduce([self.codes == place for place in places]))
 
     def exactly(self, wanted: str | None) -> Mask:
         """Return which rows hold `wanted`, or hold nothing where nothing is wanted."""
@@ -213,7 +219,7 @@ def hard_filter(columns: FilterColumns, question: FilterQuestion) -> FilterResul
     alive = np.ones(columns.size, dtype=np.bool_)
     refused: list[ReasonCount] = []
     for reason, passes in _stages(columns, question):
-        lost = int(np.count_nonzero(alive & ~passes))
+        lost = int(np.count_nonzero(alive > passes))
         if lost:
             refused.append(ReasonCount(reason=reason, count=lost))
             alive &= passes

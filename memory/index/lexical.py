@@ -39,7 +39,7 @@ import Stemmer
 from numpy.typing import NDArray
 
 from memory.index.packed import PackedTexts
-from memory.index.ranking import SCORE_BITS, Rows
+from memory.index.ranking import SCORE_BITS, Rows, least_of_best
 
 K1: Final = 1.5
 B: Final = 0.75
@@ -175,7 +175,7 @@ class Postings:
             done, left = done + each.most, left - each.most
             if left and left < (tried or done):
                 seen = sums if chosen is None else sums[chosen]
-                floor = _least_of_best(seen, limit)
+                floor = least_of_best(seen, limit) if 0 < limit <= seen.size else 0
                 within = np.flatnonzero(seen + left >= floor) if floor > left else None
                 if within is not None and within.size * _FEW < self.size:
                     rows = within if chosen is None else chosen[within]
@@ -254,13 +254,6 @@ def _looked_up(asked: Sequence[_Asked], rows: Rows, sums: NDArray[np.int64]) -> 
         met = np.flatnonzero(each.rows[at] == wanted)
         sums[met] += each.impacts[at[met]].astype(np.int64) * each.times
     return sums
-
-
-def _least_of_best(sums: NDArray[np.int64], limit: int) -> int:
-    """Return the least of the `limit` highest sums, or 0 where there are not so many."""
-    if not 0 < limit <= sums.size:
-        return 0
-    return int(np.partition(sums, sums.size - limit)[sums.size - limit])
 
 
 def _impacts(

@@ -21,6 +21,9 @@ SCORE_BITS: Final = 20
 
 Rows = NDArray[np.int64]
 
+_SAMPLED: Final = 32
+"""Of so many scores one is sampled."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -79,4 +82,19 @@ def contenders(scores: NDArray[np.int64], limit: int) -> NDArray[np.intp]:
     """
     if not 0 < limit < scores.size:
         return np.arange(scores.size)
-    return np.flatnonzero(scores >= np.partition(scores, scores.size - limit)[scores.size - limit])
+    return np.flatnonzero(scores >= least_of_best(scores, limit))
+
+
+def least_of_best(scores: NDArray[np.int64], limit: int) -> int:
+    """Return the least of the `limit` highest scores; `limit` is at least 1 and at most the number of scores.
+
+    That of a sample is a lower bound for that of all, so only what reaches it needs to be put in order.
+    """
+    sample = scores[::_SAMPLED]
+    if sample.size >= limit:
+        scores = scores[scores >= _least(sample, limit)]
+    return _least(scores, limit)
+
+
+def _least(scores: NDArray[np.int64], limit: int) -> int:
+    return int(np.partition(scores, scores.size - limit)[scores.size - limit])

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
 from memory.index import vectors
-from memory.index.ranking import SCORE_UNIT, best
+from memory.index.ranking import SCORE_UNIT, best, least_of_best
 from memory.index.vectors import Quantised, integer_dots, nearest, numpy_dots, quantise, scores, simsimd_dots
 from records.errors import InvalidInputError
 
@@ -146,3 +146,17 @@ def test_threads_change_no_dot(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(vectors, "THREADS", threads)
         found.append(simsimd_dots(codes, codes[:1].copy()).tolist())
     assert found[0] == found[1] == numpy_dots(codes, codes[:1].copy()).tolist()
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    size=st.integers(1, 5000),
+    limit=st.integers(1, 60),
+    highest=st.sampled_from([0, 3, 1000, 2**40]),
+)
+@settings(max_examples=100)
+def test_the_least_of_the_best_is_that_of_sorting(seed: int, size: int, limit: int, highest: int) -> None:
+    """With few scores and many, all different and nearly all alike."""
+    found = np.random.default_rng(seed).integers(0, highest + 1, size)
+    limit = min(limit, size)
+    assert least_of_best(found, limit) == sorted(found.tolist())[-limit]
