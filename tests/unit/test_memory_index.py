@@ -29,7 +29,7 @@ def test_a_column_from_a_stream_is_that_of_the_whole(texts: list[str | None]) ->
     assert codes.tolist() == whole.codes.tolist()
 
 
-@given(st.lists(st.none() | st.sampled_from("abc"), max_size=12), st.sets(st.sampled_from("abcd")))
+@given(st.lists(st.none() | st.sampled_from("abcdefg"), max_size=12), st.sets(st.sampled_from("abcdefgh")))
 def test_columns_answer_alike_whether_they_are_read_or_not(texts: list[str | None], wanted: set[str]) -> None:
     column = Column.of(texts)
     assert column.holds(wanted).tolist() == [text in wanted for text in texts]
