@@ -16,6 +16,7 @@ The last three share a store, whose filling is what takes longest.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from evaluation.bench.cluster import own_cluster
@@ -53,7 +54,8 @@ MEANING: Final = {
     "p95_vs_floor_by_kind": "many_rows: filters let three fifths of all rules through; few_rows: as many as contrasts",
     "shares": "of a request's time: recall with its embedding, context, and outcome with the planner",
     "replay_identical": "share of recalls that came back byte for byte from every repetition; 1 is wanted",
-    "throughput_vs_best_peer": "searches a second (filters, three lists, fusion) by those of `peer`; higher is better",
+    "throughput_vs_best_peer": "searches a second (filters, three lists, fusion) by those of the memory service in "
+    "`peers`, or of pgvector where none was given; higher is better",
 }
 
 Progress = Callable[[str, int, int], None]
@@ -68,6 +70,7 @@ def bench_recall(
     recalls: int = DEFAULT_RECALLS,
     memory_records: int = MEMORY_RECORDS,
     real_model: bool = True,
+    mem0: Path | None = None,
 ) -> dict[str, Any]:
     """Measure and return the report as JSON values.
 
@@ -79,6 +82,7 @@ def bench_recall(
         recalls: recalls that are repeated.
         memory_records: rules of the index whose memory is measured.
         real_model: whether to use the real model; without it there are no requests, replays and peer.
+        mem0: the Python of an environment that holds mem0, to measure it beside us.
 
     Raises:
         InvalidInputError: fewer than a hundred records, or a part that is none.
@@ -97,7 +101,7 @@ def bench_recall(
         if part in parts:
             found |= measure()
     if SHARED & set(parts):
-        found |= _on_a_store(records, parts, told, requests, recalls)
+        found |= _on_a_store(records, parts, told, requests, recalls, mem0)
     return found | {"machine": machine(), "meaning": MEANING}
 
 
@@ -111,7 +115,9 @@ def _checked(records: int, parts: Sequence[str], *, real_model: bool) -> list[st
     return [each for each in PARTS if each in parts and (real_model or each not in SHARED)]
 
 
-def _on_a_store(records: int, parts: Sequence[str], told: Progress, requests: int, recalls: int) -> dict[str, Any]:
+def _on_a_store(  # noqa: PLR0917  # as `bench_recall`
+    records: int, parts: Sequence[str], told: Progress, requests: int, recalls: int, mem0: Path | None
+) -> dict[str, Any]:
     """Measure the parts that share a store."""
     with own_cluster(), throwaway() as bench, with_runtime(bench) as runtime:
         scene = Scene(bench, runtime, records, told)
@@ -121,5 +127,5 @@ def _on_a_store(records: int, parts: Sequence[str], told: Progress, requests: in
         if "replay" in parts:
             found |= measure_replay(scene, recalls, lambda done, total: told("replays", done, total))
         if "peer" in parts:
-            found |= measure_peer(scene, lambda done, total: told("peer", done, total))
+            found |= measure_peer(scene, lambda done, total: told("peer", done, total), mem0)
     return found

@@ -27,6 +27,14 @@ _SETTINGS: Final = ("server_version", "fsync", "synchronous_commit", "full_page_
 
 
 @dataclass(frozen=True)
+class Peer:
+    """A database for references: a connection, and what others connect by."""
+
+    connection: Connection
+    dsn: str
+
+
+@dataclass(frozen=True)
 class Bench:
     """What a benchmark works on.
 
@@ -43,14 +51,14 @@ class Bench:
     admin: Connection
 
     @contextmanager
-    def peer(self) -> Iterator[Connection]:
+    def peer(self) -> Iterator[Peer]:
         """Make a database for a reference that needs the superuser of the server, and connect to it."""
         place = self.admin.info
         root = f"host='{place.host}' port={place.port} user={SUPERUSER}"
         with connect(f"{root} dbname=postgres", "bench reference") as link:
             link.execute("CREATE DATABASE peer")
         with connect(f"{root} dbname=peer", "bench reference") as made:
-            yield made
+            yield Peer(made, f"{root} dbname=peer")
 
     def settings(self) -> dict[str, str]:
         """Return the settings that decide what a commit costs, as the server says them."""

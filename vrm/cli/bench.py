@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -64,6 +65,9 @@ def recall(
     recalls: Annotated[int, typer.Option(help="Recalls that are repeated.")] = 1000,
     memory_records: Annotated[int, typer.Option(help="Rules of the index whose memory is measured.")] = 1_000_000,
     model: Annotated[bool, typer.Option(help="Use the real model; requests, replay and peer need it.")] = True,
+    mem0_python: Annotated[
+        Path | None, typer.Option(help="Python of an environment with mem0ai, to measure mem0 as a peer.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure search and whole requests against floors, plain libraries and memory bandwidth.
@@ -77,6 +81,7 @@ def recall(
       vrm bench recall --records 100000 --parts requests,replay,peer --json | tail -n 1 | jq .p95_vs_floor
       vrm bench recall --records 100000 --parts search,build --json | tail -n 1 | jq .search_vs_bandwidth
       vrm bench recall --parts memory --json | tail -n 1 | jq .peak_rss_mb
+      vrm bench recall --parts peer --mem0-python ~/mem0/bin/python
     """  # noqa: D301  # as above
     from evaluation.bench.recall import bench_recall  # noqa: PLC0415  # help does without
 
@@ -90,6 +95,7 @@ def recall(
             recalls=recalls,
             memory_records=memory_records,
             real_model=model,
+            mem0=mem0_python,
         ),
         as_json=as_json,
     )
