@@ -19,7 +19,7 @@ _MS = 1_000
 def evaluate_shadow(reader: LedgerReader, namespace: str, workspace: str, policy: ShadowPolicy) -> ShadowReport:
     """Return what the receipts of a workspace tell; `reader` is of one moment."""
     claims = {name: held.claim for name, held in board_of(reader, namespace, workspace).items()}
-    found = [lesson for _, lesson in lessons(reader, namespace, workspace, claims)]
+    found = list(lessons(reader, namespace, workspace, claims))
     stored = reader.find(ClaimTrace.kind.noun, namespace, workspace=workspace)
     traces = [trace for each in stored if isinstance(trace := each.load(), ClaimTrace)]
     return report(found, _standing(reader, traces, versions(found, policy)), policy)

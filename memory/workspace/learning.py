@@ -7,11 +7,16 @@ is the same. Nothing here is asked when claims are selected.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from policies.workspace.shadow import Lesson, ShadowPolicy, ShadowState, learn
+from records.appends import StoredRecord
 from records.claim_traces import ClaimReceipt, ClaimTrace
+from records.models import noun_of
 from records.workspace import WorkspaceClaim
 from store.ledger.port import LedgerReader
+
+_PAGE: Final = 500
 
 
 class Learned:
@@ -25,23 +30,43 @@ class Learned:
 
     def at(self, reader: LedgerReader, claims: Mapping[str, WorkspaceClaim]) -> ShadowState:
         """Return the state after all receipts that the reader sees; `claims` are those of the workspace."""
-        for position, lesson in lessons(reader, self._namespace, self._workspace, claims, after=self._position):
+        head = reader.namespace_head(self._namespace).position
+        for lesson in lessons(reader, self._namespace, self._workspace, claims, beyond=self._position, upto=head):
             shown = lesson.shown(self._policy.learning)
             self._state = learn(self._state, lesson.receipt.reward, shown, self._policy.learning)
-            self._position = position
+        self._position = head
         return self._state
 
 
 def lessons(
-    reader: LedgerReader, namespace: str, workspace: str, claims: Mapping[str, WorkspaceClaim], after: int = 0
-) -> Iterator[tuple[int, Lesson]]:
-    """Yield the receipts of a workspace with their journal positions, in that order, from beyond one on."""
-    receipts = [each for each in reader.find(ClaimReceipt.kind.noun, namespace) if each.position > after]
-    if not receipts:
+    reader: LedgerReader,
+    namespace: str,
+    workspace: str,
+    claims: Mapping[str, WorkspaceClaim],
+    *,
+    beyond: int = 0,
+    upto: int | None = None,
+) -> Iterator[Lesson]:
+    """Yield the receipts of a workspace in journal order, from beyond one position on, and up to another one if given.
+
+    What it costs follows from what was appended in between, and not from what lies before.
+    """
+    receipts = [each for each in _receipts(reader, namespace, beyond) if upto is None or each.position <= upto]
+    loaded = [record for each in receipts if isinstance(record := each.load(), ClaimReceipt)]
+    found = reader.get_many([str(receipt.trace_id) for receipt in loaded]) if loaded else {}
+    for receipt in loaded:
+        trace = found[str(receipt.trace_id)].load() if str(receipt.trace_id) in found else None
+        if isinstance(trace, ClaimTrace) and trace.workspace == workspace:
+            yield Lesson(receipt, trace, claims)
+
+
+def _receipts(reader: LedgerReader, namespace: str, beyond: int) -> Iterator[StoredRecord]:
+    """Yield the receipts of a namespace in journal order, those of all workspaces."""
+    if not beyond:
+        yield from reader.find(ClaimReceipt.kind.noun, namespace)
         return
-    found = reader.find(ClaimTrace.kind.noun, namespace, workspace=workspace)
-    traces = {each.id: trace for each in found if isinstance(trace := each.load(), ClaimTrace)}
-    for each in receipts:
-        receipt = each.load()
-        if isinstance(receipt, ClaimReceipt) and str(receipt.trace_id) in traces:
-            yield each.position, Lesson(receipt, traces[str(receipt.trace_id)], claims)
+    while rows := reader.journal(namespace, beyond, _PAGE):
+        names = [row.id for row in rows if noun_of(row.id) == ClaimReceipt.kind.noun]
+        found = reader.get_many(names) if names else {}
+        yield from (found[name] for name in names if name in found)
+        beyond = rows[-1].position

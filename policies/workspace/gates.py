@@ -7,15 +7,19 @@ Rules kept here:
   one; the self-normalised mean over the former is all that receipts can tell (Swaminathan and Joachims, "The
   self-normalized estimator for counterfactual learning", NIPS 2015). What it would have withheld has no counterfactual,
   and no estimate says otherwise (reference: defect 5);
-- every figure has its denominator and an interval: tasks are resampled as wholes (BCa bootstrap), shares have the exact
-  interval of Clopper and Pearson. A gate is judged by the unfavourable end;
+- a trial that was shown nothing tells nothing of withholding: it is in no estimate;
+- every figure has its denominator and an interval. Trials of one task are no independent ones: of means tasks are
+  resampled as wholes (BCa bootstrap), and a share of trials has the interval of Clopper and Pearson for as many trials
+  as are worth what was seen (Korn and Graubard, "Confidence intervals for proportions with small expected number of
+  positive counts estimated from survey data", Survey Methodology 24, 1998); where nothing varies, for as many as there
+  are tasks. Retrievals and claims are counted one by one. A gate is judged by the unfavourable end;
 - a gate without data is not passed. Nothing is activated by anything here.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -108,13 +112,14 @@ def report(lessons: Sequence[Lesson], standing: Standing, policy: ShadowPolicy) 
         standing: counts over all traces.
         policy: the shadow policy with its thresholds.
     """
-    estimate = _estimate(lessons, policy.gates)
-    tasks = _by_task(lessons)
+    telling = [lesson for lesson in lessons if [*_shown(lesson)]]
+    estimate = _estimate(telling, policy.gates)
+    tasks = _by_task(telling)
     identity = policy.identity
     return ShadowReport(
         policy=f"{identity.policy_id} {identity.version} {identity.digest[:12]}",
         receipts=len(lessons),
-        tasks=len(tasks),
+        tasks=len(_by_task(lessons)),
         estimate=estimate,
         limits=(NO_COUNTERFACTUAL, "credit is the mean over what was shown; no single claim's effect is identified"),
         gates=(
@@ -128,8 +133,13 @@ def report(lessons: Sequence[Lesson], standing: Standing, policy: ShadowPolicy) 
 
 def agrees(lesson: Lesson) -> bool:
     """Tell whether the shadow policy would have shown what production showed."""
+    return all(_shown(lesson))
+
+
+def _shown(lesson: Lesson) -> Iterator[bool]:
+    """Yield of each claim that production showed whether the shadow policy would have shown it."""
     shown = (item for item in lesson.trace.items if item.reason is TraceReason.SELECTED)
-    return all(item.recommended is Recommendation.INJECT for item in shown)
+    return (item.recommended is Recommendation.INJECT for item in shown)
 
 
 def _by_task(lessons: Sequence[Lesson]) -> dict[str, list[Lesson]]:
@@ -152,8 +162,8 @@ def _sums(lessons: Sequence[Lesson], value: Callable[[Lesson], float]) -> tuple[
 def _estimate(lessons: Sequence[Lesson], rule: GateRule) -> dict[str, Figure]:
     matched = sum(map(agrees, lessons))
     found = {
-        "agreement": share(matched, len(lessons), rule),
-        "would_withhold": share(len(lessons) - matched, len(lessons), rule),
+        "agreement": share_of_trials(lessons, agrees, rule),
+        "would_withhold": share_of_trials(lessons, lambda lesson: not agrees(lesson), rule),
     }
     for name, value in (("reward", _reward), ("success", _passed)):
         sums = _sums(lessons, value)
@@ -177,6 +187,26 @@ def share(part: int, whole: int, rule: GateRule, threshold: float | None = None)
         return Figure(None, None, None, part, 0, threshold)
     interval = stats.binomtest(part, whole).proportion_ci(float(rule.confidence), method="exact")
     return Figure(part / whole, float(interval.low), float(interval.high), part, whole, threshold)
+
+
+def share_of_trials(
+    lessons: Sequence[Lesson], holds: Callable[[Lesson], bool], rule: GateRule, threshold: float | None = None
+) -> Figure:
+    """Return the share of trials of which something holds; of fewer than two tasks without an interval."""
+    counts = [(sum(map(holds, part)), len(part)) for part in _by_task(lessons).values()]
+    parts, wholes = np.array(counts, dtype=np.float64).reshape(-1, 2).T
+    met, trials, tasks = int(parts.sum()), len(lessons), len(counts)
+    if tasks < 2:  # noqa: PLR2004  # one task tells nothing about the next
+        return Figure(met / trials if trials else None, None, None, met, trials, threshold)
+    value, tail = met / trials, (1 - float(rule.confidence)) / 2
+    worth = float(tasks)
+    if 0 < met < trials:
+        variance = float(np.square(parts - value * wholes).sum()) / trials**2
+        worth = min(trials, value * (1 - value) / variance) if variance else float(trials)
+        worth *= float(stats.t.ppf(tail, trials - 1) / stats.t.ppf(tail, tasks - 1)) ** 2
+    low = float(stats.beta.ppf(tail, value * worth, worth - value * worth + 1)) if met else 0.0
+    high = float(stats.beta.ppf(1 - tail, value * worth + 1, worth - value * worth)) if met < trials else 1.0
+    return Figure(value, low, high, met, trials, threshold)
 
 
 def ratio(sums: Sequence[Values], count: int, rule: GateRule, threshold: float | None = None) -> Figure:
@@ -239,8 +269,9 @@ def _success(tasks: dict[str, list[Lesson]], estimate: dict[str, Figure], rule: 
 
 
 def _safety(lessons: Sequence[Lesson], standing: Standing, rule: GateRule) -> Gate:
-    acted = sum(lesson.receipt.outcome.unauthorised_side_effect for lesson in lessons)
-    effects = share(acted, len(lessons), rule, float(rule.unauthorised))
+    effects = share_of_trials(
+        lessons, lambda lesson: lesson.receipt.outcome.unauthorised_side_effect, rule, float(rule.unauthorised)
+    )
     found = {
         "no trace shows a claim": standing.shown == 0,
         "a claim was shown that was not durable": standing.not_durable > 0,
@@ -255,14 +286,16 @@ def _safety(lessons: Sequence[Lesson], standing: Standing, rule: GateRule) -> Ga
 
 
 def _costs(lessons: Sequence[Lesson], standing: Standing, rule: GateRule) -> Gate:
-    ones = np.ones(len(lessons))
-    tokens = np.array([lesson.trace.token_count for lesson in lessons], dtype=np.float64)
+    parts = _by_task(lessons).values()
+    tokens = np.array([sum(lesson.trace.token_count for lesson in part) for part in parts], dtype=np.float64)
+    trials = np.array([len(part) for part in parts], dtype=np.float64)
     waited = np.array(standing.latencies_ms, dtype=np.float64)
-    corrected = sum(lesson.receipt.outcome.corrected for lesson in lessons)
     figures = {
-        "mean_tokens": ratio((tokens, ones), len(lessons), rule, float(rule.mean_tokens)),
+        "mean_tokens": ratio((tokens, trials), len(lessons), rule, float(rule.mean_tokens)),
         "mean_latency_ms": ratio((waited, np.ones(len(waited))), len(waited), rule, float(rule.mean_latency_ms)),
-        "corrected": share(corrected, len(lessons), rule, float(rule.corrected)),
+        "corrected": share_of_trials(
+            lessons, lambda lesson: lesson.receipt.outcome.corrected, rule, float(rule.corrected)
+        ),
     }
     found = {f"{name} is not shown to stay below its threshold": _above(each) for name, each in figures.items()}
     return _gate("tokens, latency and corrections stay within thresholds", found, figures)

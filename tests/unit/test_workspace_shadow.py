@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,12 +12,14 @@ from scipy import stats
 
 from evaluation.shadow import evaluate_shadow, versions
 from memory.workspace.keeping import record_outcome
+from memory.workspace.learning import Learned
 from memory.workspace.retrieving import record_retrieval
 from policies.workspace.gates import NO_COUNTERFACTUAL, Standing, agrees, report
 from policies.workspace.reward import RewardRule, reward
-from policies.workspace.shadow import Lesson, fold, shadow_policy
+from policies.workspace.shadow import Lesson, ShadowState, fold, shadow_policy
 from records.claim_traces import ClaimReceipt, ClaimTrace, Recommendation
 from records.workspace import ClaimSource
+from store.ledger.port import LedgerReader
 from tests.support.workspace_samples import (
     make_claim,
     make_claim_event,
@@ -92,6 +94,34 @@ def test_a_share_has_the_exact_interval() -> None:
     none = report([lesson(place, 0) for place in range(100)], SOUND, POLICY).gates[1]
     assert none.figures["unauthorised_side_effects"].high == pytest.approx(1 - 0.025 ** (1 / 100))
     assert not none.passed, "a hundred trials do not show that less than one in a hundred does harm"
+    again = report([lesson(place, trial) for place in range(100) for trial in range(3)], SOUND, POLICY).gates[1]
+    assert again.figures["unauthorised_side_effects"].high == none.figures["unauthorised_side_effects"].high
+
+
+def test_trials_of_a_task_that_all_end_alike_are_worth_one() -> None:
+    """40 tasks of 3 trials, in 2 of which all three do harm: by hand the variance is 17.1 / 120**2, worth 40 trials."""
+    found = [lesson(place, trial, unauthorised_side_effect=place < 2) for place in range(40) for trial in range(3)]
+    figure = report(found, SOUND, POLICY).gates[1].figures["unauthorised_side_effects"]
+    worth = 40 * (stats.t.ppf(0.975, 119) / stats.t.ppf(0.975, 39)) ** 2
+    assert (figure.numerator, figure.denominator) == (6, 120)
+    assert figure.low == pytest.approx(stats.beta.ppf(0.025, 0.05 * worth, 0.95 * worth + 1))
+    assert figure.high == pytest.approx(stats.beta.ppf(0.975, 0.05 * worth + 1, 0.95 * worth))
+
+
+def test_a_trial_that_was_shown_nothing_agrees_with_nobody() -> None:
+    empty = make_trace("test", occasion="empty", task_id="task-0")
+    blank = Lesson(make_receipt(empty, "blank"), empty, {})
+    told = report([lesson(0, 0, agree=False), lesson(1, 0), blank], SOUND, POLICY)
+    assert (told.receipts, told.estimate["agreement"].denominator) == (3, 2)
+    assert told.estimate["agreement"].value == pytest.approx(1 / 2)
+
+
+def test_the_interval_of_mean_tokens_is_that_of_tasks() -> None:
+    """Every trial of a task takes as many tokens as the others, so trials tell no more than one a task."""
+    once = report([lesson(task, 0) for task in range(40)], SOUND, POLICY).gates[2].figures["mean_tokens"]
+    thrice = report([lesson(task, trial) for task in range(40) for trial in range(3)], SOUND, POLICY)
+    found = thrice.gates[2].figures["mean_tokens"]
+    assert (found.low, found.high) == pytest.approx((once.low, once.high))
 
 
 def test_the_interval_of_a_mean_is_that_of_a_plain_bootstrap_over_tasks() -> None:
@@ -126,12 +156,38 @@ def test_gates_without_data_are_not_passed() -> None:
     [(1, {"not_durable": 1}), (3, {"replayed": 7}), (2, {"latencies_ms": (900.0, 1000.0, 1100.0)})],
 )
 def test_a_gate_is_closed_by_what_it_is_about(gate: int, changes: dict[str, Any]) -> None:
-    found = [lesson(task, trial) for task in range(130) for trial in range(3)]
+    found = [lesson(task, 0) for task in range(370)]
     good = report(found, SOUND, POLICY)
     assert [each.passed for each in good.gates] == [False, True, True, True]
     bad = {name: getattr(SOUND, name) for name in Standing.__slots__} | changes
     passed = [each.passed for each in report(found, Standing(**bad), POLICY).gates]
     assert passed == [False, *(place != gate for place in range(1, 4))]
+
+
+def test_what_was_learned_goes_on_where_it_was_and_reads_nothing_twice(tmp_path: Path) -> None:
+    """Folded step by step it is what it is folded at once, whatever else stands in the journal between."""
+    code = Code(tmp_path)
+    claim = code.add(RETRY, source=ClaimSource.DETERMINISTIC)
+    claims = {str(claim.id): claim}
+    going, foreign = Learned("test", "app", POLICY), Learned("test", "site", POLICY)
+    for place in range(5):
+        found = code.search("retries of the client", f"at-{place}")
+        record_retrieval(code.coordinator, found)
+        if place % 2 == 0:
+            record_outcome(code.ports, found.trace, "trial", make_outcome(passed=place != 2), POLICY)
+        assert going.at(code.ledger, claims) == Learned("test", "app", POLICY).at(code.ledger, claims)
+        assert foreign.at(code.ledger, claims) == ShadowState()
+    assert going.at(code.ledger, claims).version == 3
+    asked: list[str] = []
+
+    class Telling:
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            return getattr(code.ledger, name)
+
+    for each in (going, foreign):
+        each.at(cast("LedgerReader", Telling()), claims)
+    assert set(asked) == {"namespace_head", "journal"}
 
 
 def test_a_workspace_is_evaluated_from_its_ledger(tmp_path: Path) -> None:
