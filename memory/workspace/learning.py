@@ -25,17 +25,23 @@ class Learned:
     def __init__(self, namespace: str, workspace: str, policy: ShadowPolicy) -> None:
         """Begin with nothing learned."""
         self._namespace, self._workspace, self._policy = namespace, workspace, policy
-        self._position = 0
-        self._state = ShadowState()
+        self._kept = 0, ShadowState()  # the position up to which receipts were folded, and what they came to
 
     def at(self, reader: LedgerReader, claims: Mapping[str, WorkspaceClaim]) -> ShadowState:
-        """Return the state after all receipts that the reader sees; `claims` are those of the workspace."""
+        """Return the state after all receipts that the reader sees; `claims` are those of the workspace.
+
+        A reader of an earlier moment than the last one has its receipts folded from the first. What fails on the way
+        leaves everything as it was.
+        """
         head = reader.namespace_head(self._namespace).position
-        for lesson in lessons(reader, self._namespace, self._workspace, claims, beyond=self._position, upto=head):
+        known, state = self._kept
+        beyond, state = (known, state) if known <= head else (0, ShadowState())
+        for lesson in lessons(reader, self._namespace, self._workspace, claims, beyond=beyond, upto=head):
             shown = lesson.shown(self._policy.learning)
-            self._state = learn(self._state, lesson.receipt.reward, shown, self._policy.learning)
-        self._position = head
-        return self._state
+            state = learn(state, lesson.receipt.reward, shown, self._policy.learning)
+        if known <= head:
+            self._kept = head, state
+        return state
 
 
 def lessons(

@@ -11,8 +11,9 @@ Rules kept here:
 - every figure has its denominator and an interval. Trials of one task are no independent ones: of means tasks are
   resampled as wholes (BCa bootstrap), and a share of trials has the interval of Clopper and Pearson for as many trials
   as are worth what was seen (Korn and Graubard, "Confidence intervals for proportions with small expected number of
-  positive counts estimated from survey data", Survey Methodology 24, 1998); where nothing varies, for as many as there
-  are tasks. Retrievals and claims are counted one by one. A gate is judged by the unfavourable end;
+  positive counts estimated from survey data", Survey Methodology 24, 1998), never more than there are tasks: how far
+  trials of a task agree cannot be told from a few events, and more harm must never narrow the interval. Retrievals and
+  claims are counted one by one. A gate is judged by the unfavourable end; what does not vary at all has no interval;
 - a gate without data is not passed. Nothing is activated by anything here.
 """
 
@@ -199,11 +200,8 @@ def share_of_trials(
     if tasks < 2:  # noqa: PLR2004  # one task tells nothing about the next
         return Figure(met / trials if trials else None, None, None, met, trials, threshold)
     value, tail = met / trials, (1 - float(rule.confidence)) / 2
-    worth = float(tasks)
-    if 0 < met < trials:
-        variance = float(np.square(parts - value * wholes).sum()) / trials**2
-        worth = min(trials, value * (1 - value) / variance) if variance else float(trials)
-        worth *= float(stats.t.ppf(tail, trials - 1) / stats.t.ppf(tail, tasks - 1)) ** 2
+    variance = float(np.square(parts - value * wholes).sum()) / trials**2
+    worth = min(float(tasks), value * (1 - value) / variance) if variance else float(tasks)
     low = float(stats.beta.ppf(tail, value * worth, worth - value * worth + 1)) if met else 0.0
     high = float(stats.beta.ppf(1 - tail, value * worth + 1, worth - value * worth)) if met < trials else 1.0
     return Figure(value, low, high, met, trials, threshold)
@@ -244,6 +242,8 @@ def _resampled(
             confidence_level=float(rule.confidence), n_resamples=rule.resamples,
             rng=np.random.default_rng(rule.seed),
         )  # fmt: skip
+    if np.ptp(found.bootstrap_distribution) == 0:  # nothing was seen to vary, which tells nothing of what will
+        return Figure(value, None, None, None, count, threshold)
     low, high = (float(each) for each in found.confidence_interval)
     if not np.isfinite(low + high):
         spread = found.bootstrap_distribution[np.isfinite(found.bootstrap_distribution)]

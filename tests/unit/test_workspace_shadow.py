@@ -18,6 +18,7 @@ from policies.workspace.gates import NO_COUNTERFACTUAL, Standing, agrees, report
 from policies.workspace.reward import RewardRule, reward
 from policies.workspace.shadow import Lesson, ShadowState, fold, shadow_policy
 from records.claim_traces import ClaimReceipt, ClaimTrace, Recommendation
+from records.errors import UnavailableError
 from records.workspace import ClaimSource
 from store.ledger.port import LedgerReader
 from tests.support.workspace_samples import (
@@ -61,7 +62,7 @@ def lesson(task: int, trial: int, *, agree: bool = True, **outcome: Any) -> Less
     claim = make_claim()
     recommended = Recommendation.INJECT if agree else Recommendation.WITHHOLD
     item = make_item(make_claim_event(claim), recommended=recommended)
-    trace = make_trace("test", item, occasion=f"{task}/{trial}", task_id=f"task-{task}")
+    trace = make_trace("test", item, occasion=f"{task}/{trial}", task_id=f"task-{task}", token_count=100 + task % 20)
     return Lesson(make_receipt(trace, f"trial-{trial}", **outcome), trace, {str(claim.id): claim})
 
 
@@ -100,12 +101,35 @@ def test_a_share_has_the_exact_interval() -> None:
 
 def test_trials_of_a_task_that_all_end_alike_are_worth_one() -> None:
     """40 tasks of 3 trials, in 2 of which all three do harm: by hand the variance is 17.1 / 120**2, worth 40 trials."""
+    worth = 40
     found = [lesson(place, trial, unauthorised_side_effect=place < 2) for place in range(40) for trial in range(3)]
     figure = report(found, SOUND, POLICY).gates[1].figures["unauthorised_side_effects"]
-    worth = 40 * (stats.t.ppf(0.975, 119) / stats.t.ppf(0.975, 39)) ** 2
     assert (figure.numerator, figure.denominator) == (6, 120)
     assert figure.low == pytest.approx(stats.beta.ppf(0.025, 0.05 * worth, 0.95 * worth + 1))
     assert figure.high == pytest.approx(stats.beta.ppf(0.975, 0.05 * worth + 1, 0.95 * worth))
+
+
+@pytest.mark.parametrize("trials", [1, 3, 10])
+def test_more_harm_never_looks_safer(trials: int) -> None:
+    """Each harmful trial in a task of its own: a few of them may not pass for more than the tasks there are."""
+    ends = []
+    for harmful in (0, 1, 2, 5, 15):
+        found = [
+            lesson(place, trial, unauthorised_side_effect=place < harmful and trial == 0)
+            for place in range(100)
+            for trial in range(trials)
+        ]
+        high = report(found, SOUND, POLICY).gates[1].figures["unauthorised_side_effects"].high
+        assert high is not None
+        ends.append(high)
+    assert ends == sorted(set(ends))
+
+
+def test_what_does_not_vary_has_no_interval_and_passes_no_gate() -> None:
+    found = [lesson(20 * task, 0) for task in range(40)]
+    gate = report(found, SOUND, POLICY).gates[2]
+    assert (gate.figures["mean_tokens"].value, gate.figures["mean_tokens"].high) == (100, None)
+    assert not gate.passed
 
 
 def test_a_trial_that_was_shown_nothing_agrees_with_nobody() -> None:
@@ -188,6 +212,41 @@ def test_what_was_learned_goes_on_where_it_was_and_reads_nothing_twice(tmp_path:
     for each in (going, foreign):
         each.at(cast("LedgerReader", Telling()), claims)
     assert set(asked) == {"namespace_head", "journal"}
+
+
+def test_an_earlier_moment_and_a_failure_count_nothing_twice(tmp_path: Path) -> None:
+    code = Code(tmp_path)
+    claim = code.add(RETRY, source=ClaimSource.DETERMINISTIC)
+    claims, heads = {str(claim.id): claim}, []
+    for place in range(4):
+        found = code.search("retries of the client", f"at-{place}")
+        record_retrieval(code.coordinator, found)
+        record_outcome(code.ports, found.trace, "trial", make_outcome(passed=True), POLICY)
+        heads.append(code.ledger.namespace_head("test"))
+
+    class Earlier:
+        """The Ledger as of its second receipt, or one that fails when traces are read."""
+
+        def __init__(self, *, fails: bool = False) -> None:
+            self.fails = fails
+
+        def namespace_head(self, namespace: str) -> Any:
+            return code.ledger.namespace_head(namespace) if self.fails else heads[1]
+
+        def get_many(self, ids: Any) -> Any:
+            if self.fails:
+                raise UnavailableError("ledger", "gone", "Come back.")
+            return code.ledger.get_many(ids)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(code.ledger, name)
+
+    learned = Learned("test", "app", POLICY)
+    with pytest.raises(UnavailableError):
+        learned.at(cast("LedgerReader", Earlier(fails=True)), claims)
+    assert learned.at(code.ledger, claims).version == 4
+    assert learned.at(cast("LedgerReader", Earlier()), claims).version == 2
+    assert learned.at(code.ledger, claims).version == 4
 
 
 def test_a_workspace_is_evaluated_from_its_ledger(tmp_path: Path) -> None:
