@@ -29,13 +29,12 @@ from records.errors import ErasedError
 from records.runtime import Subject
 from records.states import Machine, Phase, phases_of
 from store.artifacts import ArtifactStore, Kept
-from store.ledger.port import LedgerReader, OpenLedger
+from store.ledger.port import LedgerReader, OpenLedger, journal_pages
 from store.runtime.audit import scan_subjects
 from store.runtime.port import RuntimeReader
 
 _DIGITS: Final = 64
 _RUN: Final = re.compile(rb"[0-9a-f]{64,}")
-_PAGE: Final = 500
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,5 @@ def _subjects(runtime: RuntimeReader) -> Iterator[Subject]:
 
 def _payloads(reader: LedgerReader) -> Iterator[str]:
     for namespace in reader.namespaces():
-        after = 0
-        while rows := reader.journal(namespace, after, _PAGE):
+        for rows in journal_pages(reader, namespace):
             yield from (stored.payload for stored in reader.get_many([row.id for row in rows]).values())
-            after = rows[-1].position

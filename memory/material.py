@@ -30,11 +30,9 @@ from records.reference import ReferenceContext, ReferenceIndexBuild, ReferenceSo
 from records.retention import RetentionTombstone
 from records.snapshots import IndexBuild
 from records.states import Machine, Phase, phases_of
-from store.ledger.port import LedgerReader
+from store.ledger.port import LedgerReader, journal_pages
 from store.runtime.audit import scan_subjects
 from store.runtime.port import RuntimeReader
-
-_PAGE: Final = 500
 
 
 class Use(StrEnum):
@@ -134,13 +132,11 @@ def _in_ledger(reader: LedgerReader, wanted: list[str]) -> Iterator[Need]:
 
 def _pointing(reader: LedgerReader, wanted: list[str]) -> Iterator[tuple[str, Record]]:
     for namespace in reader.namespaces():
-        after = 0
-        while rows := reader.journal(namespace, after, _PAGE):
-            stored = reader.get_many([row.id for row in rows if noun_of(row.id) in _POINTING])
+        for rows in journal_pages(reader, namespace):
+            stored = reader.get_many([row.id for row in rows if row.noun in _POINTING])
             for item in stored.values():
                 if any(digest in item.payload for digest in wanted):
                     yield namespace, item.load()
-            after = rows[-1].position
 
 
 def _in_runtime(runtime: RuntimeReader, wanted: list[str]) -> Iterator[Need]:

@@ -16,7 +16,6 @@ import json
 import os
 import subprocess
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,17 +36,30 @@ from policies.hard_filters import hard_filter
 from policies.retrieval_policy import retrieval_policy
 from records.errors import InvalidInputError
 from records.knowledge import MemoryRecord
+from store.database import Connection, own_sql
 
 _PGVECTOR: Final = "pgvector exact search (no memory service)"
 _LIMIT: Final = 50
 _ROUNDS: Final = 5
 _ASKED: Final = 20
 _READ_AT_ONCE: Final = 1000
-_TABLE: Final = (
-    "CREATE EXTENSION IF NOT EXISTS vector",
-    "CREATE TABLE peer_rules (id text PRIMARY KEY, task text NOT NULL, embedding vector(384) NOT NULL)",
-)
-_INDEX: Final = ("CREATE INDEX ON peer_rules (task)", "VACUUM ANALYZE peer_rules")
+_TOLD: Final = """
+    CREATE EXTENSION IF NOT EXISTS vector;
+    CREATE TABLE told (id text, task text, text text, embedding vector(384))
+"""
+"""The rules as peers are told them."""
+_PGVECTOR_ROWS: Final = """
+    CREATE TABLE peer_rules (id text PRIMARY KEY, task text NOT NULL, embedding vector(384) NOT NULL);
+    INSERT INTO peer_rules SELECT id, task, embedding FROM told;
+    CREATE INDEX ON peer_rules (task)
+"""
+_MEM0_ROWS: Final = """
+    INSERT INTO memories (id, vector, payload)
+    SELECT gen_random_uuid(), embedding, jsonb_build_object(
+        'user_id', task, 'data', text, 'hash', md5(text), 'created_at', now(), 'text_lemmatized', text
+    ) FROM told
+"""
+"""What mem0 writes for memories that are added as they are, without a lemmatiser; the table is its own."""
 _QUERY: Final = "SELECT id FROM peer_rules WHERE task = %s ORDER BY embedding <#> %s::vector LIMIT %s"
 _PROGRAM: Final = Path(__file__).with_name("mem0_program.py")
 _MEM0_REMEDY: Final = "Give the Python of an environment with mem0ai and psycopg[binary,pool]."
@@ -113,7 +125,7 @@ def running(python: Path | None, dsn: str) -> Iterator[Mem0 | None]:
 def _compared(scene: Scene, peer: Peer, service: Mem0 | None, told: Callable[[int, int], None]) -> dict[str, Any]:
     index = MemoryIndex.from_bytes(scene.composed.index)
     embedder = SpreadEmbedder(scene.model)
-    _fill(scene, peer, index, told, with_mem0=service is not None)
+    _fill(scene, peer.connection, index, told, [_PGVECTOR_ROWS] if service is None else [_PGVECTOR_ROWS, _MEM0_ROWS])
     asked = [asked_of(number, scene.composed.recall_input_id, scene.tasks) for number in range(_ASKED)]
     vectors = [embedder.embed([query_text(request)], kind="query")[0] for _, request in asked]
     policy = retrieval_policy()
@@ -158,50 +170,24 @@ def _figures(rates: Mapping[str, Sequence[float]], service: Mem0 | None) -> dict
     }
 
 
-def _fill(scene: Scene, peer: Peer, index: MemoryIndex, told: Callable[[int, int], None], *, with_mem0: bool) -> None:
-    """Give the peers the same rules and vectors; mem0 has made its collection."""
-    for statement in _TABLE:
-        peer.connection.execute(statement)
-    for target, row in (
-        ("peer_rules (id, task, embedding)", _row),
-        *((("memories (id, vector, payload)", _memory),) if with_mem0 else ()),
-    ):
-        with peer.connection.cursor() as cursor, cursor.copy(f"COPY {target} FROM STDIN".encode()) as rows:
-            for record, vector in _rules(scene, index, told):
-                rows.write_row(row(record, vector))
-    for statement in (*_INDEX, *(("VACUUM ANALYZE memories",) if with_mem0 else ())):
-        peer.connection.execute(statement.encode())
-
-
-def _rules(
-    scene: Scene, index: MemoryIndex, told: Callable[[int, int], None]
-) -> Iterator[tuple[MemoryRecord, NDArray[np.float32]]]:
+def _fill(
+    scene: Scene, peer: Connection, index: MemoryIndex, told: Callable[[int, int], None], rows: Sequence[str]
+) -> None:
+    """Give the peers the same rules and vectors; `rows` are the statements by which each takes them."""
     embedder, size = SpreadEmbedder(scene.model), index.search.size
-    for start in range(0, size, _READ_AT_ONCE):
-        ids = [index.search.ids[row] for row in range(start, min(start + _READ_AT_ONCE, size))]
-        stored = scene.bench.ledger.get_many(ids)
-        for each in ids:
-            record = stored[each].load()
-            if isinstance(record, MemoryRecord):
-                yield record, embedder.embed([document_text(record)])[0]
-        told(start + len(ids), size)
-
-
-def _row(record: MemoryRecord, vector: NDArray[np.float32]) -> tuple[str, str, str]:
-    return record.id, record.scope.task_scope_id, _literal(vector)
-
-
-def _memory(record: MemoryRecord, vector: NDArray[np.float32]) -> tuple[str, str, str]:
-    """Return the row that mem0 writes for a memory that is added as it is, without a lemmatiser."""
-    text = document_text(record)
-    payload = {
-        "user_id": record.scope.task_scope_id,
-        "data": text,
-        "hash": record.id.rpartition(":")[2][:32],
-        "created_at": record.created_at,
-        "text_lemmatized": text,
-    }
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, record.id)), _literal(vector), json.dumps(payload)
+    peer.execute(own_sql(_TOLD))
+    with peer.cursor() as cursor, cursor.copy("COPY told FROM STDIN") as copy:
+        for start in range(0, size, _READ_AT_ONCE):
+            ids = [index.search.ids[row] for row in range(start, min(start + _READ_AT_ONCE, size))]
+            stored = scene.bench.ledger.get_many(ids)
+            for each in ids:
+                record = stored[each].load()
+                if isinstance(record, MemoryRecord):
+                    text = document_text(record)
+                    copy.write_row((each, record.scope.task_scope_id, text, _literal(embedder.embed([text])[0])))
+            told(start + len(ids), size)
+    for statement in (*rows, "VACUUM ANALYZE"):
+        peer.execute(own_sql(statement))
 
 
 def _literal(vector: NDArray[np.float32]) -> str:

@@ -7,16 +7,12 @@ is the same. Nothing here is asked when claims are selected.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from policies.workspace.shadow import Lesson, ShadowPolicy, ShadowState, learn
 from records.appends import StoredRecord
 from records.claim_traces import ClaimReceipt, ClaimTrace
-from records.models import noun_of
 from records.workspace import WorkspaceClaim
-from store.ledger.port import LedgerReader
-
-_PAGE: Final = 500
+from store.ledger.port import LedgerReader, journal_pages
 
 
 class Learned:
@@ -71,8 +67,7 @@ def _receipts(reader: LedgerReader, namespace: str, beyond: int) -> Iterator[Sto
     if not beyond:
         yield from reader.find(ClaimReceipt.kind.noun, namespace)
         return
-    while rows := reader.journal(namespace, beyond, _PAGE):
-        names = [row.id for row in rows if noun_of(row.id) == ClaimReceipt.kind.noun]
+    for rows in journal_pages(reader, namespace, beyond):
+        names = [row.id for row in rows if row.noun == ClaimReceipt.kind.noun]
         found = reader.get_many(names) if names else {}
         yield from (found[name] for name in names if name in found)
-        beyond = rows[-1].position

@@ -182,29 +182,36 @@ def _passed(lesson: Lesson) -> float:
     return float(lesson.receipt.outcome.passed)
 
 
-def share(part: int, whole: int, rule: GateRule, threshold: float | None = None) -> Figure:
-    """Return a share with its exact interval; without a whole there is none."""
+def share(part: int, whole: int, rule: GateRule, threshold: float | None = None, worth: float | None = None) -> Figure:
+    """Return a share with its exact interval; without a whole there is none.
+
+    Args:
+        part: of so many it holds.
+        whole: of so many.
+        rule: the confidence.
+        threshold: what the share is held against.
+        worth: as many independent ones the whole is worth; None for all of it.
+    """
     if whole == 0:
         return Figure(None, None, None, part, 0, threshold)
-    interval = stats.binomtest(part, whole).proportion_ci(float(rule.confidence), method="exact")
-    return Figure(part / whole, float(interval.low), float(interval.high), part, whole, threshold)
+    value, tail, worth = part / whole, (1 - float(rule.confidence)) / 2, worth or whole
+    low = float(stats.beta.ppf(tail, value * worth, worth - value * worth + 1)) if part else 0.0
+    high = float(stats.beta.ppf(1 - tail, value * worth + 1, worth - value * worth)) if part < whole else 1.0
+    return Figure(value, low, high, part, whole, threshold)
 
 
 def share_of_trials(
     lessons: Sequence[Lesson], holds: Callable[[Lesson], bool], rule: GateRule, threshold: float | None = None
 ) -> Figure:
     """Return the share of trials of which something holds; of fewer than two tasks without an interval."""
-    counts = [(sum(map(holds, part)), len(part)) for part in _by_task(lessons).values()]
-    parts, wholes = np.array(counts, dtype=np.float64).reshape(-1, 2).T
-    met, trials, tasks = int(parts.sum()), len(lessons), len(counts)
+    _, _, parts, wholes = _sums(lessons, holds)
+    met, trials, tasks = int(parts.sum()), len(lessons), len(parts)
     if tasks < 2:  # noqa: PLR2004  # one task tells nothing about the next
         return Figure(met / trials if trials else None, None, None, met, trials, threshold)
-    value, tail = met / trials, (1 - float(rule.confidence)) / 2
+    value = met / trials
     variance = float(np.square(parts - value * wholes).sum()) / trials**2
     worth = min(float(tasks), value * (1 - value) / variance) if variance else float(tasks)
-    low = float(stats.beta.ppf(tail, value * worth, worth - value * worth + 1)) if met else 0.0
-    high = float(stats.beta.ppf(1 - tail, value * worth + 1, worth - value * worth)) if met < trials else 1.0
-    return Figure(value, low, high, met, trials, threshold)
+    return share(met, trials, rule, threshold, worth)
 
 
 def ratio(sums: Sequence[Values], count: int, rule: GateRule, threshold: float | None = None) -> Figure:
@@ -286,12 +293,10 @@ def _safety(lessons: Sequence[Lesson], standing: Standing, rule: GateRule) -> Ga
 
 
 def _costs(lessons: Sequence[Lesson], standing: Standing, rule: GateRule) -> Gate:
-    parts = _by_task(lessons).values()
-    tokens = np.array([sum(lesson.trace.token_count for lesson in part) for part in parts], dtype=np.float64)
-    trials = np.array([len(part) for part in parts], dtype=np.float64)
+    tokens = _sums(lessons, lambda lesson: lesson.trace.token_count)[2:]
     waited = np.array(standing.latencies_ms, dtype=np.float64)
     figures = {
-        "mean_tokens": ratio((tokens, trials), len(lessons), rule, float(rule.mean_tokens)),
+        "mean_tokens": ratio(tokens, len(lessons), rule, float(rule.mean_tokens)),
         "mean_latency_ms": ratio((waited, np.ones(len(waited))), len(waited), rule, float(rule.mean_latency_ms)),
         "corrected": share_of_trials(
             lessons, lambda lesson: lesson.receipt.outcome.corrected, rule, float(rule.corrected)

@@ -13,7 +13,7 @@ Contract, for every adapter:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -100,6 +100,13 @@ class LedgerReader(Protocol):
         Raises:
             InvalidInputError: no id can begin so.
         """
+
+
+def journal_pages(reader: LedgerReader, namespace: str, after: int = 0, size: int = 500) -> Iterator[list[JournalRow]]:
+    """Yield the journal rows of a namespace with a position beyond `after`, `size` of them at a time."""
+    while rows := reader.journal(namespace, after, size):
+        yield rows
+        after = rows[-1].position
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from policies.modes import CONTROL, LEGACY, MEMORY
 from records.decisions import DecisionIntent
 from records.ingestion import WorkItem
 from records.values import PolicyIdentity
-from store.ledger.port import LedgerReader
+from store.ledger.port import LedgerReader, journal_pages
 from vrm.mainjob.facts.evidence import evidence_facts
 from vrm.mainjob.facts.heldout import planned, read_trials, recall_facts, trial_facts
 from vrm.mainjob.facts.reading import find, read_index, tallies
@@ -152,11 +152,7 @@ def _utility(arm: ArmFacts, outcome: Outcome) -> float | None:
 
 def _journal(reader: LedgerReader, namespace: str) -> JournalFacts:
     head = reader.namespace_head(namespace)
-    nouns: list[str] = []
-    after = 0
-    while rows := reader.journal(namespace, after, _PAGE):
-        nouns += [row.noun for row in rows]
-        after = rows[-1].position
+    nouns = [row.noun for rows in journal_pages(reader, namespace, size=_PAGE) for row in rows]
     return JournalFacts(
         position=head.position,
         chain_digest=head.chain_digest,
